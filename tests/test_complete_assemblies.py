@@ -23,6 +23,7 @@ from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
+from kic.analysis.endgame import Endgame
 from kic.analysis.monodromy import GenericSolutions
 from kic.classics.wrist_partitioned import WristPartitioned
 
@@ -535,10 +536,10 @@ def test_the_number_of_modes_as_a_metric() -> None:
 def test_lost_paths_leave_the_numbers_of_other_members(monkeypatch) -> None:
     """Without their endgame, paths are lost where the elbows of one member are close together."""
 
-    def lost(self: GenericSolutions, states: np.ndarray, *_: np.ndarray):
+    def lost(self: Endgame, states: np.ndarray, *_: np.ndarray):
         return states, np.zeros(len(states)), np.ones(len(states), dtype=int)
 
-    monkeypatch.setattr(GenericSolutions, "_endgame", lost)
+    monkeypatch.setattr(Endgame, "_by_circles", lost)
     c = TWO.at({"shoulder": [0.0, 0.0, 0.1], "elbow": [1.0, 0.0, 1.0]})
     values = {name: c.value(name) for name in ("tip.x", "tip.y")}
     known = modes_of(TWO, values).completeness

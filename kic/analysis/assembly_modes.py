@@ -740,7 +740,7 @@ class _CompleteSearch(_AssemblySearch):
 
     def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
         """Return the distances (n,) within which solutions are one: ends of regular paths are accurate."""
-        from kic.analysis.monodromy import REGULAR_CONDITION_MAX, SAME_ATOL
+        from kic.analysis.complex_paths import REGULAR_CONDITION_MAX, SAME_ATOL
 
         return np.where(condition <= REGULAR_CONDITION_MAX, SAME_ATOL, SINGULAR_SOLUTION_ATOL)
 
@@ -777,7 +777,7 @@ class _CompleteSearch(_AssemblySearch):
 
     def _completeness(self, certified: np.ndarray) -> Completeness:
         """Return the evidence for solutions (K, B), some of which are certified."""
-        from kic.analysis.monodromy import IMAGINARY_MIN
+        from kic.analysis.endgame import IMAGINARY_MIN
 
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((3, len(self.members)), dtype=np.intp)

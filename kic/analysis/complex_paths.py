@@ -1,0 +1,445 @@
+"""Complex solutions of a position problem, and their paths while its values move in the complex numbers.
+
+The inputs are functions of complex parameters p, along whose straight lines they move: a turn is
+z = exp(iθ), so that a loop around z = 0 is a full turn; a pose is a point and a quaternion of any length; a
+distance is its square; other lengths are themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from kic.errors import InputError
+from kic.kernels import layout as lay
+from kic.kernels import path_tracking as kernel
+from kic.kernels.threads import over_batch
+from kic.kinematics.state import integrate
+from kic.numerics.linalg import condition_number
+from kic.numerics.progress import Bar
+from kic.transfer.closure import Closure
+
+# paths that are tracked before the time is looked at, and estimated cost of one (µs)
+PATHS_AT_ONCE, PATH_US = 128, 500.0
+# residual of rows that a flip keeps
+FLIP_ATOL = 1e-9
+# largest difference of equal solutions; steps from random states to closed ones, and such states
+SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
+# condition of regular solutions
+REGULAR_CONDITION_MAX = 1e7
+# residual of a solution (scaled rows); it grows with imaginary turns, as squares of cosines do: largest
+# logarithm
+RESIDUAL_MAX, NOISE_MAX = 3e-13, 14.0
+# Newton steps that refine a solution; a step along a part of positive dimension (rad, lengths)
+REFINING_STEPS, PART_STEP = 3, 1e-3
+
+
+class Parameters:
+    """Parameters p (B, n) of the chosen rows of a closure, in which all rows are analytic."""
+
+    def __init__(self, closure: Closure, state: np.ndarray) -> None:
+        self.closure = closure
+        t = closure.transfer
+        name = t.tree.description.name
+        G = closure.rows(state)[1][0]
+        # the rows that are linear in the coordinates: turns, slides, gears
+        linear = closure.constant_rows
+        turning = closure.turning
+        ratios = G / t.column_scale
+        ratios = np.abs(ratios) / np.abs(ratios).max(axis=1, keepdims=True, initial=1e-300)
+        turns = linear & ~np.abs(G[:, ~turning]).any(axis=1)
+        equal = (np.minimum(ratios, 1 - ratios) < 1e-9).all(axis=1)
+        slides = linear & ~np.abs(G[:, turning]).any(axis=1)
+        why = ""
+        if t.tolerance:
+            why = f"closure_tolerance = {t.tolerance:g} allows rounded dimensions"
+        elif closure._round or (t.system.levers[t.system.rows.item_of[t.system.picked]] >= 1e9).any():
+            why = "an angle that is no sum of the tree's coordinates is given"
+        elif (linear & ~slides & ~(turns & equal)).any():
+            why = "a coupling has a ratio other than 1, or connects turns with slides"
+        if why:
+            raise InputError(
+                f"`complete` must be False for '{name}' with these values: {why}, so that the solutions are "
+                "not those of algebraic equations. Use the random search.",
+                key="complete",
+                got=True,
+            )
+        named = min((row for _, row, _ in closure.held), default=t.size)
+        self.turns = np.flatnonzero(turns)  # of all rows, closing couplings included
+        self.angles = np.flatnonzero(turns[:named])
+        kinds = [t.system.rows.source[i].kind for i in t.system.rows.item_of[t.system.picked[:named]]]
+        self.distances = np.array([k for k, kind in enumerate(kinds) if kind == lay.DISTANCE], dtype=int)
+        self.named = named
+        self.poses: list[tuple[int, int, int]] = []  # first row of the point, of the turn, first parameter
+        at = named
+        for _, row, turn in closure.held:
+            self.poses.append((row, turn, at))
+            at += turn - row + 4
+        self.count = at
+        self.scale = t.scale
+
+    def of_values(self, values: np.ndarray) -> np.ndarray:
+        """Return the parameters (B, n) of unscaled values (B, P) of the chosen rows."""
+        p = np.zeros((len(values), self.count), complex)
+        scaled = values / self.scale[: values.shape[1]]
+        p[:, : self.named] = scaled[:, : self.named]
+        p[:, self.distances] **= 2
+        p[:, self.angles] = np.exp(1j * values[:, self.angles])
+        for row, turn, at in self.poses:
+            p[:, at : at + turn - row] = scaled[:, row:turn]
+            R = values[:, turn : turn + 9].reshape(-1, 3, 3).swapaxes(1, 2)
+            p[:, at + turn - row : at + turn - row + 4] = _quaternions(R)
+        return p
+
+    def random(
+        self, like: np.ndarray, rng: np.random.Generator, count: int, spread: float = 1.0
+    ) -> np.ndarray:
+        """Return random complex parameters (count, n) about some (n,), at distances of many scales.
+
+        Loops must enclose branch points near and far. The distances are log-normal with the median 1, and
+        `spread` is the standard deviation of their logarithm.
+        """
+        x, y, size = rng.normal(size=(3, count, self.count))
+        z = x + 1j * y
+        far = np.exp(spread * size) * z / np.abs(z)
+        p = like + far
+        p[:, self.angles] = 1.5 * far[:, self.angles]  # real ones are on the unit circle
+        for row, turn, at in self.poses:
+            k = slice(at + turn - row, at + turn - row + 4)
+            p[:, k] = x[:, k] + 1j * min(1.0, 2 * spread) * y[:, k]
+        return p
+
+    def residual(self, p: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the residuals (B, P) of scaled values of all rows, and their slopes."""
+        left, slope = values.copy(), np.ones_like(values)
+        left[:, self.distances] **= 2
+        slope[:, self.distances] = 2 * values[:, self.distances]
+        left[:, self.turns] = np.exp(1j * (values * self.scale)[:, self.turns])
+        slope[:, self.turns] = 1j * left[:, self.turns] * self.scale[self.turns]
+        left[:, self.turns[self.turns >= self.named]] -= 1
+        left[:, : self.named] -= p[:, : self.named]
+        for row, turn, at in self.poses:
+            left[:, row:turn] -= p[:, at : at + turn - row]
+            w, *v = p[:, at + turn - row : at + turn - row + 4].T
+            square = w * w + sum(x * x for x in v)
+            for i, j in np.ndindex(3, 3):  # by columns
+                entry = 2 * v[i] * v[j]
+                if i == j:
+                    entry += 2 * w * w - square
+                else:
+                    entry += (2 if (j + 1) % 3 == i else -2) * w * v[3 - i - j]
+                left[:, turn + 3 * j + i] -= entry / square / self.scale[turn + 3 * j + i]
+        return left, slope
+
+    def real(self, p: np.ndarray) -> np.ndarray:
+        """Return real parameters (B, n) near others; those of turns are on the unit circle."""
+        result = p.real.astype(complex)
+        result[:, self.angles] = p[:, self.angles] / np.abs(p[:, self.angles])
+        return result
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows (P, 4) of the equations and their scales (P, 2); see `kernels.path_tracking`."""
+        system = self.closure.transfer.system
+        rows, scales = np.full((len(self.scale), 4), kernel.ZERO), np.zeros((len(self.scale), 2))
+        reference = np.zeros(system.rows.height)
+        for row, drawn in system.rows.offsets:
+            reference[row] += drawn
+        rows[:, kernel.ROW], rows[:, kernel.PARAMETER] = system.picked, -1
+        scales[:, 0], scales[:, 1] = self.scale, reference[system.picked]
+        rows[: self.named, kernel.GOAL], rows[: self.named, kernel.PARAMETER] = (
+            kernel.LINE,
+            np.arange(self.named),
+        )
+        rows[self.turns, kernel.GOAL] = kernel.TURN
+        rows[self.distances, kernel.GOAL] = kernel.SQUARE
+        for row, turn, at in self.poses:
+            rows[row:turn, kernel.GOAL], rows[row:turn, kernel.PARAMETER] = (
+                kernel.LINE,
+                np.arange(at, at + turn - row),
+            )
+            rows[turn : turn + 9, kernel.GOAL], rows[turn : turn + 9, kernel.PARAMETER] = (
+                kernel.POSE,
+                at + turn - row,
+            )
+            rows[turn : turn + 9, kernel.ENTRY] = np.arange(9)
+        return rows, scales
+
+
+def _quaternions(R: np.ndarray) -> np.ndarray:
+    """Return quaternions (B, 4) of complex rotation matrices (B, 3, 3); their length is any."""
+    K = np.zeros((len(R), 4, 4), R.dtype)  # 4 q qᵀ
+    trace = np.einsum("bii->b", R)
+    K[:, 1:, 1:] = R + R.swapaxes(1, 2) + (1 - trace)[:, None, None] * np.eye(3)
+    K[:, 0, 0] = 1 + trace
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        K[:, 0, 1 + k] = K[:, 1 + k, 0] = R[:, j, i] - R[:, i, j]
+    largest = np.argmax(np.abs(np.einsum("bii->bi", K)), axis=1)
+    return K[np.arange(len(R)), largest] / np.abs(K[np.arange(len(R)), largest, largest])[:, None] ** 0.5
+
+
+def _flipped(states: np.ndarray, flip: tuple[int, int, float]) -> np.ndarray:
+    """Return states (B, S) with a universal joint turned over: angles a + π and c − b."""
+    states, (a, b, c) = states.copy(), flip
+    states[:, a], states[:, b] = states[:, a] + np.pi, c - states[:, b]
+    return states
+
+
+class Tracker:
+    """Paths of the complex solutions of a closure, and what is asked about such solutions."""
+
+    def __init__(self, closure: Closure, state: np.ndarray, rng: np.random.Generator) -> None:
+        self.closure, self.parameters = closure, Parameters(closure, state)
+        t = closure.transfer
+        self.tree, size = t.tree, len(t.scale)
+        self.rows, self.scales = self.parameters.tables()
+        mix = np.eye(size, dtype=complex)
+        if size != t.tree.size:
+            shape = size, t.tree.size
+            mix = np.linalg.qr(rng.normal(size=shape) + 1j * rng.normal(size=shape))[0].conj().T
+        self.mix = np.ascontiguousarray(mix / t.scale)
+        self.columns, self.entries = self.tree.single_columns
+        self.turning = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.REVOLUTE]
+        self.sliding = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]
+        self.slide_scale = t.column_scale[self.columns[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]]
+        self.flips: list[tuple[int, int, float]] = []
+        self.deadline = np.inf
+        self.bar: Bar | None = None  # that shows the paths of `track`
+
+    def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Return states (B, S) after scaled steps (B, M)."""
+        return integrate(self.tree, states, steps * self.closure.transfer.column_scale)
+
+    def track(
+        self, states: np.ndarray, start: np.ndarray, end: np.ndarray, tightness: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Continue states (B, S) from parameters (B, n) to others; return states and completed shares (B,).
+
+        The share is negative for paths that end at infinity.
+        """
+        t, dtype = self.closure.transfer, np.dtype(complex)
+        query, size = t._own, self.tree.size
+        states, start, change = (np.array(a, dtype, order="C") for a in (states, start, end - start))
+        shares, numbers = np.zeros(len(states)), query.numbers_in(dtype)
+        length = kernel.path_scratch(query.plan, len(self.rows), states.shape[1])
+
+        def work(origin: int, first: int, last: int) -> None:
+            part = slice(origin + first, origin + last)
+            scratch, whole = np.zeros(length, dtype), np.zeros((2, size), np.int64)
+            own = states[part], start[part], change[part], tightness, shares[part]
+            kernel.path_tracking(query.plan, numbers, self.rows, self.scales, self.mix, *own, scratch, whole)
+
+        for first in range(0, len(states), PATHS_AT_ONCE):
+            if time.monotonic() > self.deadline:
+                raise TimeoutError
+            if self.bar is not None:
+                self.bar.show(first / len(states))
+            count = min(PATHS_AT_ONCE, len(states) - first)
+            over_batch(partial(work, first), count, PATH_US)
+        return states, shares
+
+    def residual(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return the norm (B,) of the residuals of scaled rows at states (B, S) for parameters (B, n)."""
+        values = self.closure.rows(states)[0]
+        return np.linalg.norm(self.parameters.residual(p, values)[0], axis=1)
+
+    def refined(self, states: np.ndarray, p: np.ndarray, rcond: float = 1e-15) -> np.ndarray:
+        """Return states (B, S) after Newton steps to parameters p (B, n).
+
+        Singular values below the share `rcond` of the largest are zero.
+        """
+        for _ in range(REFINING_STEPS):
+            values, G = self.closure.rows(states)
+            left, slope = self.parameters.residual(p, values)
+            G[~np.isfinite(G).all(axis=(1, 2))] = 0
+            states = self.moved(states, -(np.linalg.pinv(G, rcond=rcond) @ (left / slope)[..., None])[..., 0])
+        return states
+
+    def _far(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask (B,) of states near infinity."""
+        turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
+        slide = (np.abs(states[:, self.sliding]) / self.slide_scale).max(axis=1, initial=0.0)
+        far: np.ndarray = (turn > kernel.IMAGINARY_TURN_MAX) | (slide > kernel.SLIDE_MAX)
+        for _, quaternion in self.tree.ball_slices:
+            far |= np.abs(states[:, quaternion]).max(axis=1) > kernel.QUATERNION_MAX
+        return far
+
+    def _normal(self, states: np.ndarray) -> np.ndarray:
+        """Return states with unit quaternions of ball joints."""
+        for _, quaternion in self.tree.ball_slices:
+            q = states[:, quaternion]
+            states[:, quaternion] = q / np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
+        return states
+
+    def find_flips(self, states: np.ndarray) -> None:
+        """Find half turns of universal joints that keep all rows, from random closed states (B, S).
+
+        The axes of such a joint take the angles a + π and c − b in place of a and b, and the body that it
+        carries turns about a line of its own, on which lie all points that matter. The rows are linear in
+        cos c and sin c. A joint that carries a ball joint of the tree is no such one: the ball joint turns
+        back. Its two ways are separate solutions here.
+        """
+        cols = self.tree.cols
+        states = states[np.argsort(self.imaginary(states))[: STARTS // 4]]  # others are rounded more
+        for n in range(1, len(cols)):
+            a = int(cols[n, lay.PARENT])
+            if a < 0 or {int(cols[n, lay.KIND]), int(cols[a, lay.KIND])} != {lay.REVOLUTE}:
+                continue
+            pair = int(cols[a, lay.STATE]), int(cols[n, lay.STATE])
+            if {*pair} & {k for first, second, _ in self.flips for k in (first, second)}:
+                continue
+            at_0, at_quarter, at_half = (
+                self.closure.rows(_flipped(states, (*pair, c)))[0].ravel() for c in (0.0, np.pi / 2, np.pi)
+            )
+            middle, wanted = (at_0 + at_half) / 2, self.closure.rows(states)[0].ravel()
+            system = np.stack([(at_0 - at_half) / 2, at_quarter - middle], axis=-1)
+            (x, y), *_ = np.linalg.lstsq(system, wanted - middle, rcond=None)
+            left = np.abs(middle + system @ [x, y] - wanted).max()
+            if left < FLIP_ATOL and abs(x.imag) + abs(y.imag) + abs(x * x + y * y - 1) < FLIP_ATOL:
+                self.flips.append((*pair, float(np.arctan2(y.real, x.real))))
+
+    def unwound(self, states: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Return real states (B, S) moved by full turns, so that given angles have their goals (B, P)."""
+        rows, t = self.parameters.turns, self.closure.transfer
+        if not rows.size or not len(states):
+            return states
+        from scipy.linalg import qr
+
+        values, G = self.closure.rows(states)
+        A = (G[0] / t.column_scale * t.scale[:, None])[rows]
+        turns = np.round(((goal - values) * t.scale)[:, rows] / (2 * np.pi))
+        pivots = qr(A, mode="r", pivoting=True)[1][: np.linalg.matrix_rank(A)]
+        shift = np.zeros(G.shape[::2])
+        shift[:, pivots] = 2 * np.pi * np.round(turns @ np.linalg.pinv(A[:, pivots]).T)
+        return integrate(self.tree, states, shift)
+
+    def _canonical(self, states: np.ndarray) -> np.ndarray:
+        """Return states (B, S) with the first angle of each flip in the half turn about zero."""
+        for flip in self.flips:
+            other = np.cos(states[:, flip[0]].real) < 0
+            states = np.where(other[:, None], _flipped(states, flip), states)
+        return states
+
+    def all_flips(self, states: np.ndarray) -> np.ndarray:
+        """Return states (B · 2ᶠ, S) with each combination of the flips."""
+        for flip in self.flips:
+            states = np.concatenate([states, _flipped(states, flip)])
+        return states
+
+    def is_regular(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask (B,) of states that the rows determine well."""
+        fine, regular = np.isfinite(states).all(axis=1), np.zeros(len(states), dtype=bool)
+        regular[fine] = condition_number(self.closure.rows(states[fine])[1]) < REGULAR_CONDITION_MAX
+        return regular
+
+    def imaginary(self, states: np.ndarray) -> np.ndarray:
+        """Return the largest imaginary part (B,) of states: rad, lengths."""
+        scale = np.ones(states.shape[1])
+        scale[self.sliding] = self.slide_scale
+        return np.abs(states.imag / scale).max(axis=1, initial=0.0)
+
+    def sampled(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return a random algebraic function (B,) of states that does not change with full turns."""
+        c, turn = rng.normal(size=(3, states.shape[1])), states[:, self.turning]
+        sums = np.cos(turn) @ c[0, self.turning] + np.sin(turn) @ c[1, self.turning]
+        sums = sums + (states[:, self.sliding] / self.slide_scale) @ c[0, self.sliding]
+        for _, quaternion in self.tree.ball_slices:
+            q = states[:, quaternion]
+            sums += (q @ c[1, quaternion]) * (q @ c[2, quaternion])
+        return sums
+
+    def embedded(self, states: np.ndarray) -> np.ndarray:
+        """Return real numbers (B, D) that are equal for states equal modulo full turns and flips.
+
+        Large slides and quaternions are on a logarithmic scale, because their rounding errors are relative.
+        """
+        states = self._canonical(states)
+        turn, slide = states[:, self.turning], states[:, self.sliding] / self.slide_scale
+        size = np.abs(slide)
+        slide = slide * np.log1p(size) / np.where(size > 0, size, 1.0)
+        parts = [np.cos(turn.real), np.sin(turn.real), turn.imag, slide.real, slide.imag]
+        for _, quaternion in self.tree.ball_slices:
+            q = states[:, quaternion]
+            length = np.linalg.norm(q, axis=1, keepdims=True)
+            q = q / length
+            qq = (q[:, :, None] * q[:, None, :])[:, *np.triu_indices(4)]
+            parts += [qq.real, qq.imag, np.log(length)]
+        return np.concatenate(parts, axis=1)
+
+    def random_closed(self, rng: np.random.Generator, count: int, near: np.ndarray) -> np.ndarray:
+        """Return random complex states (n, S) with closed loops, at most `count`, by Gauss–Newton steps."""
+        closure, tree = self.closure, self.tree
+        z = rng.normal(size=(count, len(near))) + 1j * rng.normal(size=(count, len(near)))
+        states = near + 0 * z
+        states[:, self.turning] = rng.uniform(-np.pi, np.pi, (count, len(self.turning)))
+        states[:, self.turning] += 0.3j * z[:, self.turning].imag
+        states[:, self.sliding] += z[:, self.sliding] * self.slide_scale
+        for _, quaternion in tree.ball_slices:
+            states[:, quaternion] = z[:, quaternion]
+        states, size = self._normal(states), closure.transfer.size
+        left = np.full(count, np.inf)
+        for _ in range(START_STEPS_MAX if closure.transfer.owners else 0):
+            values, G = closure.rows(states)
+            values, G = values[:, size:], G[:, size:]
+            left = np.abs(values).max(axis=1)
+            if (left < 1e-12).all():
+                break
+            fine = np.isfinite(G).all(axis=(1, 2)) & (self._far(states) == 0)
+            states, values, G = states[fine], values[fine], G[fine]
+            if not len(states):
+                break
+            step = -(np.linalg.pinv(G, rcond=1e-9) @ values[..., None])[..., 0]
+            length = np.abs(step).max(axis=1, keepdims=True)
+            states = self.moved(states, step / np.maximum(length, 1.0))
+        if closure.transfer.owners:
+            left = np.abs(closure.rows(states)[0][:, size:]).max(axis=1, initial=0.0)
+            states = states[left < 1e-10]
+        return states[[not why for why in closure.flipped(states)]]
+
+    def around(
+        self, p: list[np.ndarray], states: np.ndarray, tightness: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Track states (B, S) along a polygon; return the corrected ends and a mask of complete paths.
+
+        A polygon of three corners leads to real parameters, and back with the conjugate solutions.
+        """
+        states, good = states.copy(), np.ones(len(states), dtype=bool)
+        for n, (a, b) in enumerate(pairwise(p)):
+            if n == 1 and len(p) == 3:
+                states = states.conj()
+            k = np.flatnonzero(good)
+            start, end = (np.repeat(x, len(k), axis=0) for x in (a, b))
+            states[k], share = self.track(states[k], start, end, tightness)
+            good[k] = share == 1
+        return states, good
+
+    def meeting(self, ends: np.ndarray, good: np.ndarray, atol: float = SAME_ATOL) -> np.ndarray:
+        """Return a mask of complete paths that end where another one does: one of them has jumped."""
+        from scipy.spatial import cKDTree
+
+        met, k = np.zeros(len(ends), dtype=bool), np.flatnonzero(good)
+        if k.size:
+            pairs = cKDTree(self.embedded(ends[k])).query_pairs(atol, output_type="ndarray")
+            met[k[pairs.ravel()]] = True
+        return met
+
+    def solves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return a mask of states (B, S) that satisfy the equations at parameters (B, n) to rounding."""
+        left = self.residual(states, p)
+        turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
+        return left < RESIDUAL_MAX * np.exp(np.minimum(2 * turn, NOISE_MAX))
+
+    def moves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return a mask of singular states (B, S) that can move while parameters (B, n) stand still.
+
+        Near an isolated solution of higher multiplicity, the residual grows with the square of a step.
+        """
+        if not len(states):
+            return np.zeros(0, dtype=bool)
+        null = np.linalg.svd(self.closure.rows(states)[1])[2][:, -1].conj()
+        trial = self.moved(states, PART_STEP * null)
+        trial = self.refined(trial, p, PART_STEP**2)
+        apart = np.abs(trial - states).max(axis=1)
+        return self.solves(trial, p) & (apart > PART_STEP / 100)

@@ -1,0 +1,178 @@
+"""Ends of paths of complex solutions at given values, where solutions may be singular or at infinity."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from kic.analysis.complex_paths import SAME_ATOL, Tracker
+
+# smallest difference of regular solutions that two attempts find
+OTHER_ATOL = 1e-4
+# imaginary parts of ends whose rounding errors are accepted
+IMAGINARY_MIN = 1.0
+# circles of the endgame as shares of the path; corners; turns, the largest multiplicity that is resolved
+ENDGAME_RADII, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 10.0 ** -np.arange(2, 13, 2), 8, 8
+# distance of the ends of a closed path, as a share of its extent, and at least (rad, lengths)
+CLOSED_RTOL, CLOSED_ATOL = 1e-3, 1e-9
+# error of an estimate of two close solutions as a share of their halved difference
+PAIR_RTOL = 0.1
+
+
+class Endgame:
+    """Ends of the paths of a tracker at given parameters."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+
+    def ends(
+        self, states: np.ndarray, good: np.ndarray, start: np.ndarray, target: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (B, N, S) of paths from states (N, S) at parameters (1, n) to targets (B, n).
+
+        Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, and 0 for lost paths, for regular
+        ends at which several paths of a member meet, and for states that are not `good` (N,).
+        """
+        tracker, count, number = self.tracker, len(states), len(target)
+        states = np.tile(states, (number, 1))
+        begin, end = np.repeat(start, len(states), axis=0), np.repeat(target, count, axis=0)
+        ends, code = states.copy(), np.tile(np.where(good, 0.5, 0.0), number)
+        turns = np.ones(len(ends), dtype=int)
+        for tightness in (1.0, 0.3, 0.0):
+            k = np.flatnonzero((code > 0) & (code < 1))
+            if not k.size:
+                break
+            if tightness:
+                ends[k], code[k] = tracker.track(states[k], begin[k], end[k], tightness)
+                self._accept_imaginary(ends, code, end, count)
+                code[self._jumped(ends, code == 1, count)] = 0.5
+            else:
+                ends[k], code[k], turns[k] = self._by_circles(states[k], begin[k], end[k])
+                code[self._jumped(ends, (code == 1) & (turns == 1), count)] = 0.0
+        return ends.reshape(number, count, -1), code.reshape(number, count)
+
+    def filled(
+        self, ends: np.ndarray, code: np.ndarray, others: np.ndarray, other_code: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ends (N, S) and codes (N,) with regular ends of another attempt in place of lost ones."""
+        from scipy.spatial import cKDTree
+
+        free, k, whole = np.flatnonzero(code == 0), np.flatnonzero(other_code == 1), code == 1
+        if free.size and k.size and whole.any():
+            k = k[self.tracker.is_regular(others[k])]
+            known = cKDTree(self.tracker.embedded(ends[whole]))
+            new = k[known.query(self.tracker.embedded(others[k]))[0] > OTHER_ATOL][: len(free)]
+            ends[free[: len(new)]], code[free[: len(new)]] = others[new], 1.0
+        return ends, code
+
+    def _accept_imaginary(self, ends: np.ndarray, code: np.ndarray, p: np.ndarray, count: int) -> None:
+        """Set the code 1 for paths that are lost by rounding at ends with large imaginary parts.
+
+        The sines and cosines of such states are large. The ends must solve the equations at parameters p, and
+        no other path of the member may end nearby.
+        """
+        k = np.flatnonzero((code > 0) & (code < 1))
+        k = k[self.tracker.imaginary(ends[k]) > IMAGINARY_MIN]
+        k = k[self.tracker.residual(ends[k], p[k]) < OTHER_ATOL]
+        if not k.size:
+            return
+        states = self.tracker.refined(ends[k], p[k])
+        good = self.tracker.solves(states, p[k]) & (np.abs(states - ends[k]).max(axis=1) < OTHER_ATOL)
+        k, states = k[good], states[good]
+        accepted = code == 1
+        accepted[k] = True
+        alone = ~self._meets(ends, accepted, count, OTHER_ATOL)[k]
+        ends[k[alone]], code[k[alone]] = states[alone], 1.0
+
+    def _meets(self, ends: np.ndarray, finite: np.ndarray, count: int, atol: float) -> np.ndarray:
+        """Return a mask of finite ends where several paths of one member meet."""
+        met = np.zeros(len(ends), dtype=bool)
+        for first in range(0, len(ends), count):
+            own = slice(first, first + count)
+            met[own] = self.tracker.meeting(ends[own], finite[own], atol)
+        return met
+
+    def _jumped(self, ends: np.ndarray, finite: np.ndarray, count: int) -> np.ndarray:
+        """Return a mask of finite ends that are regular and where several paths of one member meet."""
+        jumped = self._meets(ends, finite, count, SAME_ATOL)
+        k = np.flatnonzero(jumped)
+        jumped[k] = self.tracker.is_regular(ends[k])
+        return jumped
+
+    def _by_circles(
+        self, states: np.ndarray, start: np.ndarray, end: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ends of paths by Cauchy's integral; 1, -1 at infinity, or 0 if lost; and numbers of turns.
+
+        Lost paths have the last state that was reached in place of an end.
+
+        Near a singular end a path is a power series in a root of the distance: after some turns about the end
+        it closes, and the mean of its points is the end. If a circle encloses the branch point of two close
+        solutions, their halved difference is a root of an analytic function, whose mean is its value at the
+        end. If it encloses more, a smaller circle follows.
+        """
+        tracker, way = self.tracker, start - end
+        code, turns, here = np.zeros(len(states)), np.zeros(len(states), dtype=int), states.copy()
+        going, poles, before = np.arange(len(states)), np.zeros(len(states)), 1.0
+        for radius in ENDGAME_RADII:
+            p = end[going] + before * way[going], end[going] + radius * way[going]
+            here[going], share = tracker.track(here[going], *p)
+            code[going[(share < 0) | ((share < 1) & tracker._far(here[going]))]] = -1.0
+            going, before = going[share == 1], radius
+            if not going.size:
+                break
+            means, halves, closed = self._circles(here[going], end[going], radius * way[going])
+            k = np.flatnonzero(closed > 0)
+            k = k[self.tracker.solves(means[k], end[going[k]])]
+            here[going[k]], code[going[k]], turns[going[k]] = means[k], 1.0, closed[k]
+            k = np.flatnonzero((closed == 2) & (code[going] == 0))
+            guess, p = means[k] + halves[k], end[going[k]]
+            pair = tracker.refined(guess, p)
+            off, size = (np.abs(x).max(axis=1, initial=0.0) for x in (pair - guess, halves[k]))
+            pair[~(off < PAIR_RTOL * size)] = guess[~(off < PAIR_RTOL * size)]
+            good = self.tracker.solves(pair, p)
+            k = going[k[good]]
+            here[k], code[k], turns[k] = pair[good], 1.0, 1
+            # angles that gain full turns about circles of different size have a pole at the end
+            poles[going[closed < 0]] += 1
+            code[poles == 2] = -1.0
+            going = going[code[going] == 0]
+        return tracker._normal(here), code, turns
+
+    def _circles(
+        self, states: np.ndarray, end: np.ndarray, way: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Track paths about parameters `end` (B, n) from `end + way` until they close.
+
+        Return their means (B, S), the halved differences (B, S) at `end` of paths that close after two turns,
+        and the numbers of turns (B,): 0 for paths that do not close, -1 for angles that gain full turns.
+        """
+        tracker, here, sums = self.tracker, states.copy(), np.zeros_like(states)
+        points = np.zeros((2 * ENDGAME_CORNERS, *states.shape), complex)
+        going, turns, extent = np.arange(len(states)), np.zeros(len(states), dtype=int), np.zeros(len(states))
+        corners = np.exp(2j * np.pi * np.arange(ENDGAME_CORNERS + 1) / ENDGAME_CORNERS)
+        for turn in range(1, ENDGAME_TURNS_MAX + 1):
+            for n, (a, b) in enumerate(pairwise(corners)):
+                p = end[going] + a * way[going], end[going] + b * way[going]
+                if turn <= 2:
+                    points[n + (turn - 1) * ENDGAME_CORNERS] = here
+                here[going], share = tracker.track(here[going], *p)
+                sums[going] += here[going]
+                off = np.abs(here[going] - states[going]).max(axis=1, initial=0.0)
+                extent[going] = np.maximum(extent[going], off)
+                going = going[share == 1]
+            moved = here[going] - states[going]
+            limit = np.clip(CLOSED_RTOL * extent[going], CLOSED_ATOL, SAME_ATOL)
+            closed = np.abs(moved).max(axis=1, initial=0.0) < limit
+            moved[:, tracker.turning] -= 2 * np.pi * np.round(moved[:, tracker.turning].real / (2 * np.pi))
+            turning = ~closed & (np.abs(moved).max(axis=1, initial=0.0) < limit)
+            turns[going[closed]], turns[going[turning]] = turn, -1
+            going = going[~closed & ~turning]
+        halves = (points[:ENDGAME_CORNERS] - points[ENDGAME_CORNERS:]) / 2
+        largest, b = np.abs(halves).max(axis=0).argmax(axis=1), np.arange(len(states))
+        products = (halves * halves[:, b, largest][..., None]).mean(axis=0)
+        root = np.sqrt(products[b, largest])
+        root *= np.where((root.conj() * halves[0, b, largest]).real < 0, -1, 1)
+        halves = products / np.where(root == 0, 1, root)[:, None]
+        return sums / (ENDGAME_CORNERS * np.maximum(turns, 1))[:, None], halves, turns
