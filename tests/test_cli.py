@@ -347,7 +347,7 @@ def test_assemblies(tmp_path):
     assert run("assemblies", "three-rrr", "--complete").split() == found.summary().text().split()
     told = json.loads(run("assemblies", "three-rrr", "--complete", "--json"))
     assert told["phi"] == pytest.approx(found.configuration.phi)
-    assert (told["generic"], told["real"], told["evidence"]) == (6, len(found), "loops")
+    assert (told["generic"], told["real"], told["evidence"]) == (6, len(found), "proven number")
     text = run("assemblies", "--help")
     for key in told:
         assert key in text

@@ -25,6 +25,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 import kic
 from kic.analysis.endgame import Endgame
 from kic.analysis.monodromy import GenericSolutions
+from kic.analysis.proven_numbers import proven_number
 from kic.classics.wrist_partitioned import WristPartitioned
 
 TWO = kic.load("horn-two-link")
@@ -47,6 +48,12 @@ def has_values(m: kic.Mechanism, found: kic.AssemblyModes, q) -> bool:
     return bool(np.abs(own - q).max(initial=0.0) < 1e-9 and found.completeness.certified.all())
 
 
+@pytest.fixture
+def no_proofs(monkeypatch) -> None:
+    """Let searches go on beyond numbers that are proven."""
+    monkeypatch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
+
+
 # numbers of complex solutions for generic inputs, with their sources
 LITERATURE = {
     # two circles
@@ -65,15 +72,20 @@ LITERATURE = {
 
 
 @pytest.mark.parametrize("name", LITERATURE)
-def test_numbers_of_the_literature(name: str) -> None:
-    m = loaded(name)
-    found = modes_of(m)
+def test_numbers_of_the_literature(monkeypatch, name: str) -> None:
+    m = kic.load(name)
+    with monkeypatch.context() as patch:
+        patch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
+        found = modes_of(m)
     known = found.completeness
     assert known.generic == LITERATURE[name]
     # traces of large degree are not significant in floating-point numbers
     assert known.evidence == ("loops" if LITERATURE[name] > 4 else "trace test")
     assert known.chance < 1e-2
     assert known.evidence != "loops" or "no proof" in known.statement
+    proven = modes_of(kic.load(name)).completeness
+    assert proven.generic == LITERATURE[name]
+    assert (proven.evidence == "proven number") == (name not in ("three-rps", "rssr"))
     assert known.real == len(found) <= known.finite + known.infinite == known.generic
     assert known.lost == 0
 
@@ -156,28 +168,37 @@ def test_two_rockers_of_a_spatial_four_bar() -> None:
 
 
 @pytest.mark.parametrize("driven", range(7))
-def test_six_bars_with_each_input(driven: int) -> None:
+def test_six_bars_with_each_input(monkeypatch, driven: int) -> None:
     """Two dyads give 2 · 2, a triad 6.
 
     E. J. F. Primrose, F. Freudenstein, B. Roth, Archive for Rational Mechanics and Analysis 24, 1967. In a
     Stephenson linkage, the hinges 4 to 6 are outside of the four-bar loop.
     """
     at = np.random.default_rng(12 + driven).uniform(-1, 1, size=(7, 2))
-    assert modes_of(planar(WATT, at, f"J{driven}")).completeness.generic == 4
-    known = modes_of(planar(STEPHENSON, at, f"J{driven}")).completeness
-    assert (known.generic, known.lost) == (4 if driven < 4 else 6, 0)
+    number = 4 if driven < 4 else 6
+    for proven in (True, False):
+        watt, stephenson = (planar(edges, at, f"J{driven}") for edges in (WATT, STEPHENSON))
+        known = modes_of(watt).completeness, modes_of(stephenson).completeness
+        assert [(x.generic, x.lost) for x in known] == [(4, 0), (number, 0)]
+        assert {x.evidence == "proven number" for x in known} == {proven}
+        monkeypatch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bar", [4, 5, 6])
 @pytest.mark.parametrize("number", BARANOV)
-def test_trusses_of_seven_links(number: int, bar: int) -> None:
+def test_trusses_of_seven_links(monkeypatch, no_proofs, number: int, bar: int) -> None:
     """A truss has no degree of freedom: the length of one of its bars is the input."""
     for seed in range(2):
         at = np.random.default_rng(20 + seed).uniform(-1, 1, size=(9, 2))
-        known = modes_of(planar(BARANOV[number], at, "L", bar)).completeness
+        m = planar(BARANOV[number], at, "L", bar)
+        known = modes_of(m).completeness
         assert (known.generic, known.finite, known.lost) == (number, number, 0)
         assert known.evidence in ("loops", "trace test")
+        with monkeypatch.context() as patch:
+            patch.setattr("kic.analysis.monodromy.proven_number", proven_number)
+            known = modes_of(planar(BARANOV[number], at, "L", bar)).completeness
+        assert (known.generic, known.evidence) == (number, "proven number")
 
 
 def test_a_delta_robot_both_ways() -> None:
@@ -353,7 +374,7 @@ def test_two_elbows_near_the_limit_of_reach(gap: float) -> None:
     """Elbows are separate, or one of multiplicity 2 where the condition is that of rounding."""
     found = modes_of(TWO, {"tip.x": 2.0 - gap, "tip.y": 0.0})
     known = found.completeness
-    assert (known.evidence, known.lost, found.counts.sum()) == ("trace test", 0, 2)
+    assert (known.evidence, known.lost, found.counts.sum()) == ("proven number", 0, 2)
     assert len(found) == 2 or (gap < 1e-11 and found.singular.all())
     elbow = 2 * np.arccos(1 - gap / 2)
     accuracy = max(1e-8, 1e-14 / elbow) if len(found) == 2 else 2e-6
@@ -441,7 +462,7 @@ def test_close_configurations_of_an_arm(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["four-bar", "stephenson-six-bar", "rssr"])
-def test_the_trace_test_fails_if_a_solution_is_missing(name: str) -> None:
+def test_the_trace_test_fails_if_a_solution_is_missing(no_proofs, name: str) -> None:
     m = kic.load(name)
     modes_of(m)
     (generic,) = (x for key, x in m._model._prepared.items() if key[0] == "generic solutions")
@@ -592,3 +613,65 @@ def test_the_shipped_delta_robot() -> None:
 def test_an_incomplete_search_is_no_number(monkeypatch) -> None:
     monkeypatch.setattr(GenericSolutions, "collect", lambda *_: "a test ended it")
     assert np.isnan(kic.metrics.assembly_modes()(kic.load("four-bar").at(1.2)))
+
+
+def with_slides(edges, at, slides, coordinates: str) -> kic.Mechanism:
+    """Return the links of `planar` with prismatic joints in some places."""
+    names = ["ground", *(f"b{k}" for k in range(1, 1 + max(map(max, edges))))]
+    joints = [
+        kic.Joint(f"J{k}", "prismatic", (names[a], names[b]), axis=(*np.roll(at[k], 1) * [1, -1], 0.0))
+        if k in slides
+        else kic.Joint(f"J{k}", "revolute", (names[a], names[b]), at=(*at[k], 0.0), axis=(0, 0, 1))
+        for k, (a, b) in enumerate(edges)
+    ]
+    return kic.Mechanism("slides", [kic.Body(n) for n in names[1:]], joints, coordinates=[coordinates])
+
+
+@pytest.mark.parametrize("edges", [WATT, STEPHENSON], ids=["Watt", "Stephenson"])
+@pytest.mark.parametrize("slides", [(1,), (2,), (4,), (5,), (6,), (1, 5), (2, 6)], ids=str)
+def test_proven_numbers_bound_those_of_sliders(monkeypatch, edges, slides: tuple[int, ...]) -> None:
+    """Loops find no more solutions than are proven, whichever joints are prismatic."""
+    at = np.random.default_rng(3).uniform(-1, 1, size=(7, 2))
+    for driven in ("J0", "J5"):
+        proven: list[tuple[int, str] | None] = []
+        monkeypatch.setattr(
+            "kic.analysis.monodromy.proven_number", lambda c, own=proven: own.append(proven_number(c))
+        )
+        known = modes_of(with_slides(edges, at, slides, driven)).completeness
+        assert proven[0] is not None
+        assert 0 < known.generic <= proven[0][0] <= 6
+        assert known.evidence in ("loops", "trace test")
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "number"),
+    [
+        ("five-bar", ("tip.x", "tip.y"), 4),
+        ("five-bar", ("tip.x", "A"), 4),
+        ("three-rrr", ("platform",), 8),
+        ("three-rrr", ("platform.x", "platform.y", "platform.angle"), 8),
+        ("six-freedom-planar", ("A1", "A2", "A3", "B1", "B2", "B3"), 6),
+        ("jansen-leg", (), 8),
+        ("scotch-yoke", ("yoke",), 2),
+    ],
+)
+def test_proven_numbers_with_other_inputs(
+    monkeypatch, name: str, inputs: tuple[str, ...], number: int
+) -> None:
+    """The pose of a planar platform moves in its plane: loops find as many as three dyads have."""
+    for proven in (True, False):
+        m = kic.load(name)
+        c = m.at()
+        values = {x: c.pose(x) if x == "platform" else c.value(x) for x in inputs or m.coordinates}
+        known = modes_of(m, values).completeness
+        assert (known.generic, known.finite + known.infinite, known.lost) == (number, number, 0)
+        assert (known.evidence == "proven number") == proven
+        assert not proven or "planar Assur groups" in known.statement
+        monkeypatch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
+
+
+def test_a_linkage_without_proof() -> None:
+    """A group with two prismatic joints for the angle may have 6 solutions, and has 2."""
+    m = kic.load("four-bar")
+    known = modes_of(m, {"coupler.angle": m.at().value("coupler.angle")}).completeness
+    assert (known.generic, known.evidence) == (2, "trace test")

@@ -100,16 +100,23 @@ class Parameters:
         """Return random complex parameters (count, n) about some (n,), at distances of many scales.
 
         Loops must enclose branch points near and far. The distances are log-normal with the median 1, and
-        `spread` is the standard deviation of their logarithm.
+        `spread` is the standard deviation of their logarithm. Poses of planar mechanisms stay in the plane.
         """
         x, y, size = rng.normal(size=(3, count, self.count))
         z = x + 1j * y
         far = np.exp(spread * size) * z / np.abs(z)
         p = like + far
         p[:, self.angles] = 1.5 * far[:, self.angles]  # real ones are on the unit circle
+        normal = self.closure.transfer.tree.planar_normal
         for row, turn, at in self.poses:
-            k = slice(at + turn - row, at + turn - row + 4)
-            p[:, k] = x[:, k] + 1j * min(1.0, 2 * spread) * y[:, k]
+            k = at + turn - row
+            q = x[:, k : k + 4] + 1j * min(1.0, 2 * spread) * y[:, k : k + 4]
+            if normal is not None:
+                n, (w, *v) = normal[: k - at], like[k : k + 4]  # n is empty if only the orientation is given
+                p[:, at:k] -= np.multiply.outer((p[:, at:k] - like[at:k]) @ n, n)
+                about = [-normal @ v, *(w * normal + np.cross(normal, v))]
+                q = q[:, :1] * like[k : k + 4] + q[:, 1:2] * about
+            p[:, k : k + 4] = q
         return p
 
     def residual(self, p: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

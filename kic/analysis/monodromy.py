@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.analysis.complex_paths import SAME_ATOL, STARTS, Tracker
 from kic.analysis.endgame import Endgame
-from kic.kernels import layout as lay
+from kic.analysis.proven_numbers import proven_number
 from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
 
@@ -36,29 +36,6 @@ STUCK_LOOPS_MAX = 8
 
 # solutions are kept with the mechanism; one thread at a time adds to them
 _COLLECTING = threading.Lock()
-
-
-def proven_number(closure: Closure) -> tuple[int, str] | None:
-    """Return the proven largest number of isolated complex solutions, with its source, if it is known."""
-    t = closure.transfer
-    tree, named = t.tree, t.size
-    kinds = tree.cols[:, lay.KIND]
-    items = [t.system.rows.source[i] for i in t.system.rows.item_of[t.system.picked]]
-    if not t.owners and not closure.held and all(item.kind == lay.COORDINATE for item in items):
-        return 1, "the values are those of all coordinates"
-    if not t.owners and len(closure.held) == 1 and closure.turns[0] - closure.held[0][1] == 3 and named == 12:
-        (row,) = {item.frame_b for item in items}
-        path = tree.path(row)
-        if len(path) == len(kinds) == 6 and (kinds == lay.REVOLUTE).all():
-            return (
-                16,
-                "six revolute joints in series: E. J. F. Primrose, 1986; H.-Y. Lee and C.-G. Liang, 1988",
-            )
-    free = len(kinds) == len(items) == 6 and len(tree.balls) == 1 and not t.owners
-    pairs = {frozenset((item.frame_a, item.frame_b)) for item in items}
-    if free and {item.kind for item in items} == {lay.DISTANCE} and len(pairs) == 1:
-        return 40, "six distances of two bodies: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
-    return None
 
 
 @dataclass
@@ -266,7 +243,7 @@ class GenericSolutions:
     @property
     def is_proven(self) -> bool:
         """True if there are as many solutions as there can be by a proof."""
-        return self.proven is not None and self.number >= self.proven[0]
+        return self.proven is not None and self.number == self.proven[0]
 
     def collect(self, seeds: np.ndarray, deadline: float, bar: Bar) -> str:
         """Run loops until nothing new is expected; return '' or the reason why they ended before.

@@ -1,0 +1,206 @@
+"""Largest numbers of complex solutions of position problems that are proven in the literature.
+
+A planar linkage is solved one Assur group after the other: the smallest sets of links that stand still if
+the links to which they are joined do. The number of its solutions is at most the product of those of the
+groups. A group has as many as the Baranov truss that it forms with one link in place of all others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+import numpy as np
+
+from kic.kernels import layout as lay
+from kic.transfer.closure import Closure
+
+# joints between links (a, b, is_prismatic) of a planar linkage; link 0 is ground
+Joints = list[tuple[int, int, bool]]
+Edges = list[tuple[int, ...]]
+
+_SOURCES = "E. J. F. Primrose, F. Freudenstein and B. Roth, 1967; N. Rojas and F. Thomas, 2011"
+
+
+def proven_number(closure: Closure) -> tuple[int, str] | None:
+    """Return the proven largest number of isolated complex solutions, with its source, if it is known."""
+    t = closure.transfer
+    tree, named = t.tree, t.size
+    kinds = tree.cols[:, lay.KIND]
+    items = [t.system.rows.source[i] for i in t.system.rows.item_of[t.system.picked]]
+    if not t.owners and not closure.held and all(item.kind == lay.COORDINATE for item in items):
+        return 1, "the values are those of all coordinates"
+    if not t.owners and len(closure.held) == 1 and closure.turns[0] - closure.held[0][1] == 3 and named == 12:
+        (row,) = {item.frame_b for item in items}
+        path = tree.path(row)
+        if len(path) == len(kinds) == 6 and (kinds == lay.REVOLUTE).all():
+            return (
+                16,
+                "six revolute joints in series: E. J. F. Primrose, 1986; H.-Y. Lee and C.-G. Liang, 1988",
+            )
+    free = len(kinds) == len(items) == 6 and len(tree.balls) == 1 and not t.owners
+    pairs = {frozenset((item.frame_a, item.frame_b)) for item in items}
+    if free and {item.kind for item in items} == {lay.DISTANCE} and len(pairs) == 1:
+        return 40, "six distances of two bodies: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
+    return _planar_number(closure)
+
+
+def _planar_number(closure: Closure) -> tuple[int, str] | None:
+    """Return the largest number of solutions of a planar linkage, and the groups of which it consists."""
+    joints, numbers = _planar_joints(closure), list[int]()
+    if not joints:
+        return None
+    while joints and (triangle := _triangle(joints)):
+        numbers.append(1 if sum(joints[n][2] for n in triangle) > 1 else 2)
+        a, b, c = sorted({link for n in triangle for link in joints[n][:2]})
+        same = {b: a, c: a}
+        joints = [
+            (same.get(p, p), same.get(q, q), prismatic)
+            for n, (p, q, prismatic) in enumerate(joints)
+            if n not in triangle
+        ]
+    groups = _assur_groups(joints) if joints else []
+    found = [_number_of(group) for group in groups or ()]
+    if groups is None or None in found:
+        return None
+    numbers = sorted([*numbers, *(number for number in found if number)])
+    return prod(numbers), f"planar Assur groups, {' · '.join(map(str, numbers))}; {_SOURCES}"
+
+
+def _triangle(joints: Joints) -> tuple[int, int, int] | None:
+    """Return three joints that connect three links in pairs, which makes them one link, if there are any."""
+    at = {frozenset((a, b)): n for n, (a, b, _) in enumerate(joints)}
+    links = {link for pair in at for link in pair}
+    for a, b in (tuple(pair) for pair in at if len(pair) == 2):
+        for c in links - {a, b}:
+            others = at.get(frozenset((a, c))), at.get(frozenset((b, c)))
+            if others[0] is not None and others[1] is not None:
+                return at[frozenset((a, b))], others[0], others[1]
+    return None
+
+
+def _planar_joints(closure: Closure) -> Joints | None:
+    """Return the joints of a planar linkage whose inputs stand still; None for what is no such linkage.
+
+    A given distance is a link with two hinges, a given component of a point a slider with one, and a given
+    angle a link with two prismatic joints.
+    """
+    t = closure.transfer
+    tree, normal = t.tree, t.tree.planar_normal
+    drawing = tree.description
+    if normal is None or drawing.couplings or drawing._closed_contacts:
+        return None
+    joints: Joints = []
+    welds: list[tuple[int, int]] = []
+    count = tree.size + 1  # link n + 1 is that of frame n
+
+    def add_link(a: int, b: int, first: bool, second: bool) -> None:
+        """Add a link between two others; True for prismatic joints."""
+        nonlocal count
+        joints.extend([(a, count, first), (count, b, second)])
+        count += 1
+
+    for cut in tree.cuts:
+        a, b = (tree.frame[body] + 1 for body in cut.bodies)
+        if cut.type == "fixed":
+            welds.append((a, b))
+        elif cut.type in ("revolute", "prismatic"):
+            joints.append((a, b, cut.type == "prismatic"))
+        else:
+            return None
+    system, given = t.system, set[int]()
+    bodies = [row for _, row, turn in closure.held if turn - row == 3]
+    picked = system.picked.tolist()
+    for k in np.unique(system.rows.item_of[picked]).tolist():
+        item = system.rows.source[k]
+        own = [n for n, row in enumerate(picked) if system.rows.item_of[row] == k]
+        a, b = max(item.frame_a, -1) + 1, item.frame_b + 1
+        if item.kind == lay.DISTANCE:
+            add_link(a, b, False, False)
+        elif min(own) >= t.size:
+            continue  # of a closed joint
+        elif item.kind == lay.COORDINATE:
+            given.add(item.frame_b)
+        elif item.kind == lay.POINT and set(own) & set(bodies):
+            welds.append((a, b))
+        elif any(row <= min(own) < turn + 9 for _, row, turn in closure.held):
+            if not bodies:
+                return None  # an orientation without a place
+        elif item.kind == lay.POINT and len(own) == 2:
+            joints.append((a, b, False))
+        elif (item.kind == lay.POINT and len(own) == 1) or item.kind == lay.DOT2:
+            add_link(a, b, True, False)
+        elif item.kind == lay.PLANE_ANGLE:
+            add_link(a, b, True, True)
+        else:
+            return None
+    for n, (parent, kind) in enumerate(tree.cols[:, [lay.PARENT, lay.KIND]].tolist()):
+        if n in given:
+            welds.append((parent + 1, n + 1))
+        else:
+            joints.append((parent + 1, n + 1, kind == lay.PRISMATIC))
+    label = _components(count, welds)
+    return [(int(label[a]), int(label[b]), prismatic) for a, b, prismatic in joints]
+
+
+def _components(count: int, pairs: list[tuple[int, int]], *, strong: bool = False) -> np.ndarray:
+    """Return the component (count,) of each node of a graph; that of node 0 is 0."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows, columns = np.array(pairs, dtype=int).reshape(-1, 2).T
+    graph = csr_array((np.ones(len(pairs)), (rows, columns)), shape=(count, count))
+    label: np.ndarray = connected_components(graph, connection="strong" if strong else "weak")[1]
+    return np.where(label == label[0], 0, np.where(label == 0, label[0], label))
+
+
+def _assur_groups(joints: Joints) -> list[Edges] | None:
+    """Return the links that the joints of each Assur group connect, 0 for others.
+
+    The result is None if the joints do not determine all links.
+    A matching gives each of three freedoms of a link to one of two conditions of a joint. The groups are the
+    strongly connected components of the links, each of which then depends on those that its conditions
+    connect it with (A. Sljoka, O. Shai, W. Whiteley, ASME IDETC 2011, DETC2011-48146).
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    moving = sorted({link for a, b, _ in joints for link in (a, b)} - {0})
+    if 3 * len(moving) != 2 * len(joints):
+        return None
+    place = {link: k for k, link in enumerate(moving)}
+    entries = [
+        (2 * n + condition, 3 * place[link] + freedom)
+        for n, (a, b, _) in enumerate(joints)
+        for link in {a, b} - {0}
+        for condition in range(2)
+        for freedom in range(3)
+    ]
+    rows, columns = np.array(entries).reshape(-1, 2).T
+    graph = csr_array((np.ones(len(entries)), (rows, columns)), shape=(2 * len(joints), 3 * len(moving)))
+    match = maximum_bipartite_matching(graph, perm_type="column")
+    if (match < 0).any():
+        return None
+    depends = [
+        (moving[match[2 * n + condition] // 3], link)
+        for n, (a, b, _) in enumerate(joints)
+        for condition in range(2)
+        for link in (a, b)
+    ]
+    label = _components(max(moving) + 1, depends, strong=True)
+    groups: dict[int, Edges] = {}
+    for n, (a, b, _) in enumerate(joints):
+        group = label[moving[match[2 * n] // 3]]
+        groups.setdefault(group, []).append(tuple(link if label[link] == group else 0 for link in (a, b)))
+    return list(groups.values())
+
+
+def _number_of(group: Edges) -> int | None:
+    """Return the largest number of solutions of an Assur group; None if it is not known."""
+    if len(group) != 9:
+        return 6 if len(group) == 6 else None
+    degree = Counter(link for pair in group for link in pair)
+    if max(degree.values()) > 3:
+        return 18
+    ternary = Counter(link for pair in group if min(degree[link] for link in pair) == 3 for link in pair)
+    return 14 if max(ternary.values()) == 3 else 16
