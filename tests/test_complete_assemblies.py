@@ -675,3 +675,11 @@ def test_a_linkage_without_proof() -> None:
     m = kic.load("four-bar")
     known = modes_of(m, {"coupler.angle": m.at().value("coupler.angle")}).completeness
     assert (known.generic, known.evidence) == (2, "trace test")
+
+
+def test_a_body_on_five_rods_and_a_plane() -> None:
+    """A given height is a distance from a point at infinity; a sixth rod in its place has 40, too."""
+    m = loaded("five-rod-suspension")
+    known = modes_of(m).completeness
+    assert (known.generic, known.evidence) == (40, "proven number")
+    assert "six distances: " in known.statement

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from kic.description.validation import GROUND
 from kic.kernels import layout as lay
 from kic.transfer.closure import Closure
 
@@ -38,11 +39,49 @@ def proven_number(closure: Closure) -> tuple[int, str] | None:
                 16,
                 "six revolute joints in series: E. J. F. Primrose, 1986; H.-Y. Lee and C.-G. Liang, 1988",
             )
-    free = len(kinds) == len(items) == 6 and len(tree.balls) == 1 and not t.owners
-    pairs = {frozenset((item.frame_a, item.frame_b)) for item in items}
-    if free and {item.kind for item in items} == {lay.DISTANCE} and len(pairs) == 1:
-        return 40, "six distances of two bodies: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
-    return _planar_number(closure)
+    return _platform_number(closure) or _planar_number(closure)
+
+
+def _platform_number(closure: Closure) -> tuple[int, str] | None:
+    """Return the largest number of solutions of a body on six distances or rods from another one.
+
+    Given coordinates stand still. A rod has a universal and a spherical joint, and both ways of the former. A
+    given translation of a free joint is a distance from a point at infinity.
+    """
+    t = closure.transfer
+    tree, drawing = t.tree, t.tree.description
+    source, item_of = t.system.rows.source, t.system.rows.item_of
+    items = [source[k] for k in np.unique(item_of[t.system.picked]).tolist()]
+    others = {source[k].kind for k in item_of[t.system.picked[: t.size]]} - {lay.COORDINATE, lay.DISTANCE}
+    if others or closure.held or drawing.couplings or drawing._closed_contacts:
+        return None
+    given = {tree.columns[item.frame_b] for item in items if item.kind == lay.COORDINATE}
+    number = {body: k for k, body in enumerate((GROUND, *(body.name for body in drawing.bodies)))}
+    fixed = [joint.bodies for joint in drawing.joints if given.issuperset(joint.components)]
+    label = _components(len(number), [(number[a], number[b]) for a, b in fixed])
+    link = {body: int(label[k]) for body, k in number.items()}
+    at_frame = {tree.frame[body]: link[body] for body in number}
+    distances = [{at_frame[x.frame_a], at_frame[x.frame_b]} for x in items if x.kind == lay.DISTANCE]
+    ends: dict[int, list[tuple[str, int]]] = {}
+    for joint in drawing.joints:
+        a, b = (link[body] for body in joint.bodies)
+        own = given.intersection(joint.components)
+        if joint.type == "free":
+            distances += [{a, b}] * len(own & set(joint.components[:3]))
+            own -= set(joint.components[:3])
+        elif a != b:
+            ends.setdefault(a, []).append((joint.type, b))
+            ends.setdefault(b, []).append((joint.type, a))
+        if own and a != b:
+            return None
+    rods = [k for k, own in ends.items() if sorted(kind for kind, _ in own) == ["spherical", "universal"]]
+    distances += [{other for _, other in ends[k]} for k in rods]
+    bodies = distances[0] if distances else set[int]()
+    whole = {*link.values()} == {*rods} | bodies | {0} and sum(map(len, ends.values())) == 4 * len(rods)
+    if not whole or len(distances) != 6 or any(x != bodies for x in distances):
+        return None
+    ways = f", and 2 ways of each of {len(rods)} universal joints" if rods else ""
+    return 40 * 2 ** len(rods), f"40 on six distances{ways}: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
 
 
 def _planar_number(closure: Closure) -> tuple[int, str] | None:
