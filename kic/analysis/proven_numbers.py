@@ -197,7 +197,7 @@ def _assur_groups(joints: Joints) -> list[Edges] | None:
     """Return the links that the joints of each Assur group connect, 0 for others.
 
     The result is None if the joints do not determine all links.
-    A matching gives each of three freedoms of a link to one of two conditions of a joint. The groups are the
+    A matching gives each condition of a joint to a coordinate of a link, which has three. The groups are the
     strongly connected components of the links, each of which then depends on those that its conditions
     connect it with (A. Sljoka, O. Shai, W. Whiteley, ASME IDETC 2011, DETC2011-48146).
     """
@@ -209,11 +209,11 @@ def _assur_groups(joints: Joints) -> list[Edges] | None:
         return None
     place = {link: k for k, link in enumerate(moving)}
     entries = [
-        (2 * n + condition, 3 * place[link] + freedom)
+        (2 * n + condition, 3 * place[link] + coordinate)
         for n, (a, b, _) in enumerate(joints)
         for link in {a, b} - {0}
         for condition in range(2)
-        for freedom in range(3)
+        for coordinate in range(3)
     ]
     rows, columns = np.array(entries).reshape(-1, 2).T
     graph = csr_array((np.ones(len(entries)), (rows, columns)), shape=(2 * len(joints), 3 * len(moving)))
