@@ -21,11 +21,14 @@ from kic.kinematics.state import integrate
 from kic.numerics.linalg import condition_number
 from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
+from kic.transfer.constraint_system import TIE_RTOL, elimination_order
 
 # paths that are tracked before the time is looked at, and estimated cost of one (µs)
 PATHS_AT_ONCE, PATH_US = 128, 500.0
 # residual of rows that a flip keeps
 FLIP_ATOL = 1e-9
+# entries of the first order at random configurations that are zero
+ZERO_ATOL = 1e-10
 # largest difference of equal solutions; steps from random states to closed ones, and such states
 SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
 # condition of regular solutions
@@ -187,6 +190,32 @@ def _quaternions(R: np.ndarray) -> np.ndarray:
     return K[np.arange(len(R)), largest] / np.abs(K[np.arange(len(R)), largest, largest])[:, None] ** 0.5
 
 
+def solved_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve A x = v for linear rows A (L, M): return N (M, U) and E (M, L) of x = N y + E v, for any y (U,).
+
+    The unknowns y are some of the entries of x. Rows that depend on those before are omitted.
+    """
+    count, size = A.shape
+    work, dependent = np.concatenate([A, np.eye(count)], axis=1), list[int]()
+    kept = list[int]()
+    for k, row in enumerate(work):
+        entries = np.abs(row[:size])
+        if entries.max(initial=0.0) < ZERO_ATOL:
+            continue
+        n = int(np.argmax(entries > entries.max() * (1 - TIE_RTOL)))  # the first of the largest
+        row /= row[n]
+        others = np.arange(count) != k
+        work[others] -= np.outer(work[others, n], row)
+        kept.append(k)
+        dependent.append(n)
+    work[np.abs(work) < ZERO_ATOL] = 0
+    free = np.setdiff1d(np.arange(size), dependent)
+    N, E = np.zeros((size, len(free))), np.zeros((size, count))
+    N[free, np.arange(len(free))] = 1
+    N[dependent], E[dependent] = -work[kept][:, free], work[kept][:, size:]
+    return N, E
+
+
 def _flipped(states: np.ndarray, flip: tuple[int, int, float]) -> np.ndarray:
     """Return states (B, S) with a universal joint turned over: angles a + π and c − b."""
     states, (a, b, c) = states.copy(), flip
@@ -200,13 +229,8 @@ class Tracker:
     def __init__(self, closure: Closure, state: np.ndarray, rng: np.random.Generator) -> None:
         self.closure, self.parameters = closure, Parameters(closure, state)
         t = closure.transfer
-        self.tree, size = t.tree, len(t.scale)
-        self.rows, self.scales = self.parameters.tables()
-        mix = np.eye(size, dtype=complex)
-        if size != t.tree.size:
-            shape = size, t.tree.size
-            mix = np.linalg.qr(rng.normal(size=shape) + 1j * rng.normal(size=shape))[0].conj().T
-        self.mix = np.ascontiguousarray(mix / t.scale)
+        self.tree = t.tree
+        self._eliminate(state, rng)
         self.columns, self.entries = self.tree.single_columns
         self.turning = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.REVOLUTE]
         self.sliding = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]
@@ -214,6 +238,33 @@ class Tracker:
         self.flips: list[tuple[int, int, float]] = []
         self.deadline = np.inf
         self.bar: Bar | None = None  # that shows the paths of `track`
+
+    def _eliminate(self, state: np.ndarray, rng: np.random.Generator) -> None:
+        """Choose the equations and unknowns of paths: rows that are linear are solved before."""
+        t, (rows, scales) = self.closure.transfer, self.parameters.tables()
+        x, y = rng.normal(size=(2, 2, state.size))
+        G = self.closure.rows(state + x + 0.3j * y)[1]
+        linear, zero = self.closure.constant_rows, (np.abs(G) < ZERO_ATOL).all(axis=(0, 2))
+        zero[: t.size] = False
+        curved, straight = np.flatnonzero(~linear & ~zero), np.flatnonzero(linear)
+        N, E = solved_rows((G[0].real * t.scale[:, None] / t.column_scale)[straight])
+        own = (G[0] / t.column_scale)[curved] @ N
+        if len(curved) == N.shape[1]:
+            mix = np.zeros(own.shape, complex)
+            order, columns = elimination_order(np.abs(own))
+            mix[np.arange(len(order)), order], N = 1, N[:, columns]
+        else:
+            parts = rng.normal(size=(2, *own.shape))
+            mix = np.linalg.qr(parts[0] + 1j * parts[1])[0].conj().T
+        self.mix = np.ascontiguousarray(mix / t.scale[curved])
+        kept = np.concatenate([curved, straight])
+        self.rows, self.scales = rows[kept], scales[kept]
+        both = np.concatenate([N, np.zeros((len(N), len(curved))), E], axis=1)
+        self.ties = np.argwhere(both)
+        self.ratios = both[*self.ties.T]
+        starts = t.system.rows.items[:, lay.ROW]
+        used = np.isin(starts, starts[t.system.rows.item_of[self.rows[:, kernel.ROW]]])
+        self.used = np.flatnonzero(used)
 
     def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Return states (B, S) after scaled steps (B, M)."""
@@ -236,7 +287,8 @@ class Tracker:
             part = slice(origin + first, origin + last)
             scratch, whole = np.zeros(length, dtype), np.zeros((2, size), np.int64)
             own = states[part], start[part], change[part], tightness, shares[part]
-            kernel.path_tracking(query.plan, numbers, self.rows, self.scales, self.mix, *own, scratch, whole)
+            tables = self.used, self.rows, self.scales, self.mix, self.ties, self.ratios
+            kernel.path_tracking(query.plan, numbers, *tables, *own, scratch, whole)
 
         for first in range(0, len(states), PATHS_AT_ONCE):
             if time.monotonic() > self.deadline:

@@ -1,8 +1,11 @@
 """Entry: paths of complex solutions, while the parameters of their equations move along straight lines.
 
 The predictor is the cubic Hermite extrapolation of two solutions and their slopes, the corrector two steps of
-Newton's method on random combinations of all rows. A step is accepted if the first of them is short and the
-second much shorter. This makes a jump to another path unlikely; it is no certificate.
+Newton's method. A step is accepted if the first of them is short and the second much shorter. This makes a
+jump to another path unlikely; it is no certificate.
+
+Rows that are linear in the coordinates are eliminated before: a step of the coordinates is N y + E r, with
+the unknowns y and the residuals r of these rows. Of more rows than unknowns, random combinations are solved.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from kic.kernels.ranges import add_range, clear_range, copy_range
 # rows of the equations: row of the system; what its goal is; its parameter, -1 for none; entry of a rotation
 ROW, GOAL, PARAMETER, ENTRY = 0, 1, 2, 3
 ZERO, LINE, TURN, POSE, SQUARE = 0, 1, 2, 3, 4
+# entries of N and E: coordinate; unknown, or behind these the linear row
+COLUMN, SOURCE = 0, 1
 # nodes of a path: solution and slope, those before, and the next one
 HERE, SLOPE, BEFORE, SLOPE_BEFORE, NEXT, NODES = 0, 1, 2, 3, 4, 5
 
@@ -39,7 +44,7 @@ DIVERGED_SHARE, ALMOST = 1e-3, 0.999
 def path_scratch(plan, count, state_size):
     """Return the length of the scratch array for `count` rows of the equations."""
     mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
-    system = mobile * (lay.FRAME_WIDTH + mobile + 2) + height * (mobile + 1)
+    system = mobile * (lay.FRAME_WIDTH + mobile + 5) + height * (mobile + 1)
     return int(system + 3 * count + 8 + NODES * state_size)
 
 
@@ -88,18 +93,18 @@ def form(q, a, b, i, j):
 
 
 @helper
-def set_rows(cols, geometry, items, vectors, nodes, b, F, value, g, rows, aim):
-    """Compute values and first order of all rows of the system at a node.
+def set_rows(cols, geometry, items, vectors, used, nodes, b, F, value, g, rows, curved, aim):
+    """Compute values of the rows at a node, and the first order of the first ones, which are `curved`.
 
     The values of given distances, roots of complex squares, get the signs that are close to their goals.
     """
     motion(cols, geometry, nodes, b, F)
     frames(cols, geometry, F)
-    for row in range(g.shape[0]):
-        value[row] = 0
-        clear_range(g[row], 0, g.shape[1])
-    for i in range(items.shape[0]):
-        gradient(cols, F, items, vectors, i, nodes, b, value, g)
+    clear_range(value, 0, value.shape[0])
+    for k in range(curved):
+        clear_range(g[rows[k, ROW]], 0, g.shape[1])
+    for i in range(used.shape[0]):
+        gradient(cols, F, items, vectors, used[i], nodes, b, value, g)
     for k in range(rows.shape[0]):
         row = rows[k, ROW]
         if rows[k, GOAL] == SQUARE and (value[row] * aim[k].conjugate()).real < 0:
@@ -109,34 +114,50 @@ def set_rows(cols, geometry, items, vectors, nodes, b, F, value, g, rows, aim):
 
 
 @helper
-def newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, pivots, ends):
-    """Compute Newton's step and the rates of the solution, side by side in R; return the largest step.
+def newton_step(rows, scales, mix, ties, ratios, rest, value, g, aim, rate, W, R, w, S, pivots, ends):
+    """Compute Newton's step and the rates of the solution, side by side in S; return the largest step.
 
     Not a number if the system is singular.
     """
-    mobile = W.shape[0]
-    clear_range(R, 0, 2 * mobile)
-    for i in range(mobile):
-        clear_range(W[i], 0, mobile)
-        for k in range(rows.shape[0]):
+    unknowns, mobile, linear = mix.shape[0], w.shape[0], rows.shape[0] - mix.shape[1]
+    clear_range(S, 0, 2 * mobile)
+    clear_range(R, 0, 2 * unknowns)
+    for t in range(ties.shape[0]):
+        n, k = ties[t, COLUMN], ties[t, SOURCE] - unknowns
+        if k >= 0:
+            S[2 * n] += ratios[t] * (aim[k] - value[rows[k, ROW]] - scales[k, 1])
+            S[2 * n + 1] += ratios[t] * rate[k]
+    for i in range(unknowns):
+        clear_range(W[i], 0, unknowns)
+        clear_range(w, 0, mobile)
+        for k in range(mix.shape[1]):
             f = mix[i, k]
             if f != 0:
                 row = rows[k, ROW]
-                add_range(W[i], 0, f, g[row], 0, mobile)
+                add_range(w, 0, f, g[row], 0, mobile)
                 R[2 * i] += f * (aim[k] - value[row] - scales[k, 1])
                 R[2 * i + 1] += f * rate[k]
-    if mobile == 0:
-        return 0.0
+        for n in range(mobile if linear > 0 else 0):
+            R[2 * i] -= w[n] * S[2 * n]
+            R[2 * i + 1] -= w[n] * S[2 * n + 1]
+        for t in range(ties.shape[0]):
+            f = w[ties[t, COLUMN]]
+            if f != 0 and ties[t, SOURCE] < unknowns:
+                W[i, ties[t, SOURCE]] += ratios[t] * f
     if not factor(W, pivots, ends) > 0:
-        clear_range(R, 0, 2 * mobile)
+        clear_range(S, 0, 2 * mobile)
         return math.nan
     solve(W, pivots, ends, R, 2)
-    size, not_finite = 0.0, 0.0
+    for t in range(ties.shape[0]):
+        n, u = ties[t, COLUMN], ties[t, SOURCE]
+        if u < unknowns:
+            S[2 * n] += ratios[t] * R[2 * u]
+            S[2 * n + 1] += ratios[t] * R[2 * u + 1]
+    size, not_finite = 0.0, 0j
     for n in range(mobile):
-        step = abs(R[2 * n])
-        size = max(size, step / rest[n, lay.COLUMN_SCALE].real)
-        not_finite += 0 * step + 0 * abs(R[2 * n + 1])
-    return size + not_finite
+        size = max(size, abs(S[2 * n]) / rest[n, lay.COLUMN_SCALE].real)
+        not_finite += 0 * S[2 * n] + 0 * S[2 * n + 1]
+    return size + not_finite.real + not_finite.imag
 
 
 @helper
@@ -206,14 +227,32 @@ def extent(cols, rest, nodes, b):
 
 
 @entry
-def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tightness, shares, scratch, whole):
+def path_tracking(
+    plan,
+    numbers,
+    used,
+    rows,
+    scales,
+    mix,
+    ties,
+    ratios,
+    states,
+    start,
+    change,
+    tightness,
+    shares,
+    scratch,
+    whole,
+):
     """Continue states (B, S) in place, from parameters `start` (B, n) by `change`; return how many steps.
 
     `shares` (B,) become 1 for complete paths, -1 for those that end at infinity, else the completed share.
-    `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the equations; `mix` (M, P) has
-    the coefficients of their combinations, divided by the scales. `whole` (2, M) is scratch.
+    `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the equations, linear ones last.
+    `used` (n,) are their items. `mix` (U, C) has the coefficients of combinations of the others, divided by
+    the scales. `ties` (T, 2) and `ratios` (T,) are the entries of N and E. `whole` (2, U) is scratch.
     """
     mobile, height, count, width = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], rows.shape[0], states.shape[1]
+    unknowns, curved = mix.shape
     cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
     first, _ = section(plan, lay.ITEMS)
     items, vectors = plan[lay.HEADER + first : lay.HEADER + first + plan[2, lay.SYSTEM]], numbers[first:]
@@ -222,25 +261,32 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
     F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
     g = scratch[place : place + height * mobile].reshape(height, mobile)
     place += height * mobile
-    W = scratch[place : place + mobile * mobile].reshape(mobile, mobile)
-    place += mobile * mobile
-    R, value = scratch[place : place + 2 * mobile], scratch[place + 2 * mobile : place + 2 * mobile + height]
+    W = scratch[place : place + unknowns * unknowns].reshape(unknowns, unknowns)
+    place += unknowns * unknowns
+    R, w = (
+        scratch[place : place + 2 * unknowns],
+        scratch[place + 2 * unknowns : place + 2 * unknowns + mobile],
+    )
+    place += 2 * unknowns + mobile
+    S, value = scratch[place : place + 2 * mobile], scratch[place + 2 * mobile : place + 2 * mobile + height]
     place += 2 * mobile + height
     aim, rate = scratch[place : place + count], scratch[place + count : place + 2 * count]
     begun, pose = scratch[place + 2 * count : place + 3 * count], scratch[place + 3 * count :]
     place += 3 * count + 8
     nodes = scratch[place : place + NODES * width].reshape(NODES, width)
+    equations = rows, scales, mix, ties, ratios, rest
+    space = W, R, w, S, whole[0], whole[1]
     contraction, largest = PATH_CONTRACTION_MAX * tightness, PATH_CORRECTION_MAX * tightness
     steps = 0
     for b in range(states.shape[0]):
         copy_range(nodes[HERE], 0, states[b], 0, width)
         set_goal(rows, scales, start, change, b, 0.0, begun, pose, aim, rate)  # of distances
-        set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g, rows, aim)
+        set_rows(cols, geometry, items, vectors, used, nodes, HERE, F, value, g, rows, curved, aim)
         for k in range(count):
             begun[k] = value[rows[k, ROW]] + scales[k, 1] if rows[k, GOAL] == TURN else 0
         set_goal(rows, scales, start, change, b, 0.0, begun, pose, aim, rate)
-        newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
-        move_node(cols, R, 1, nodes, SLOPE, HERE)
+        newton_step(*equations, value, g, aim, rate, *space)
+        move_node(cols, S, 1, nodes, SLOPE, HERE)
         share, step, before, done = 0.0, FIRST_PATH_STEP * tightness, -1.0, 0.0
         for _ in range(PATH_STEPS_MAX):
             steps += 1
@@ -261,14 +307,14 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
             normalize(cols, nodes, NEXT)
             end = share + h
             set_goal(rows, scales, start, change, b, end, begun, pose, aim, rate)
-            set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g, rows, aim)
-            one = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
+            set_rows(cols, geometry, items, vectors, used, nodes, NEXT, F, value, g, rows, curved, aim)
+            one = newton_step(*equations, value, g, aim, rate, *space)
             good, factor_of_step = False, 0.2
             if one <= largest:
-                move_node(cols, R, 0, nodes, NEXT, NEXT)
+                move_node(cols, S, 0, nodes, NEXT, NEXT)
                 normalize(cols, nodes, NEXT)
-                set_rows(cols, geometry, items, vectors, nodes, NEXT, F, value, g, rows, aim)
-                two = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
+                set_rows(cols, geometry, items, vectors, used, nodes, NEXT, F, value, g, rows, curved, aim)
+                two = newton_step(*equations, value, g, aim, rate, *space)
                 noise, _ = extent(cols, rest, nodes, NEXT)
                 good = two <= max(contraction * one, noise)
                 grow = one / largest
@@ -281,13 +327,13 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
                 factor_of_step = 0.8 / math.sqrt(math.sqrt(one / largest))
             factor_of_step = min(max(factor_of_step, 0.2), STEP_GROWTH_MAX)
             if good:
-                move_node(cols, R, 0, nodes, NEXT, NEXT)
+                move_node(cols, S, 0, nodes, NEXT, NEXT)
                 normalize(cols, nodes, NEXT)
                 copy_range(nodes[BEFORE], 0, nodes[HERE], 0, width)
                 copy_range(nodes[SLOPE_BEFORE], 0, nodes[SLOPE], 0, width)
                 copy_range(nodes[HERE], 0, nodes[NEXT], 0, width)
                 before, share = share, end if end < 1 else 1.0
-                move_node(cols, R, 1, nodes, SLOPE, HERE)
+                move_node(cols, S, 1, nodes, SLOPE, HERE)
                 step = h * max(factor_of_step, 0.5)
             else:
                 step = h * min(factor_of_step, 0.5)
@@ -303,9 +349,9 @@ def path_tracking(plan, numbers, rows, scales, mix, states, start, change, tight
             set_goal(rows, scales, start, change, b, 1.0, begun, pose, aim, rate)
             last = 0.0
             for _ in range(CORRECTIONS):
-                set_rows(cols, geometry, items, vectors, nodes, HERE, F, value, g, rows, aim)
-                last = newton_step(rows, scales, mix, rest, value, g, aim, rate, W, R, whole[0], whole[1])
-                move_node(cols, R, 0, nodes, HERE, HERE)
+                set_rows(cols, geometry, items, vectors, used, nodes, HERE, F, value, g, rows, curved, aim)
+                last = newton_step(*equations, value, g, aim, rate, *space)
+                move_node(cols, S, 0, nodes, HERE, HERE)
                 normalize(cols, nodes, HERE)
             noise, _ = extent(cols, rest, nodes, HERE)
             if not last <= min(noise, FINAL_ROUNDING_MAX):
