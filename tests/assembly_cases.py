@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kic
+from kic.analysis.monodromy import GenericSolutions
 
 # hinges between links of the six-bars; the ternary links share a hinge (Watt), or not (Stephenson)
 WATT = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 5), (5, 3)]
@@ -76,6 +77,12 @@ def inputs_of(m: kic.Mechanism) -> np.ndarray:
 
 def modes_of(m: kic.Mechanism, values=None, **options) -> kic.AssemblyModes:
     return m.assembly_modes(inputs_of(m) if values is None else values, complete=True, **options)
+
+
+def generic_of(m: kic.Mechanism) -> GenericSolutions:
+    """Return the generic solutions of the only complete search of a mechanism."""
+    (generic,) = (x for key, x in m._model._prepared.items() if key[0] == "generic solutions")
+    return generic
 
 
 def spatial_four_bar(rng: np.random.Generator) -> kic.Mechanism:

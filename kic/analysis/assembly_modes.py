@@ -68,8 +68,15 @@ class Completeness:
     real : (...) int
         Number of distinct real solutions for each target, before limits apply.
     certified : (K, ...) bool
-        True if a Newton–Kantorovich test proves that one solution of the equations is near the configuration,
-        and no other.
+        True if Krawczyk's test proves that one solution of the equations is near the configuration, and no
+        other.
+    certified_complex : (...) int
+        Number of complex solutions for each target that such tests prove, pairwise distinct. There are at
+        least as many, whatever the evidence is.
+    proven : (...) bool
+        True if the number of isolated solutions for the target is proven: the certified ones are as many as
+        there can be, and `real` of them are certified to be real, the others not to be. Rounding errors are
+        bounded a priori, not by interval arithmetic; redundant constraints are assumed consistent.
     loops : int
         Number of loops after which no new solution was found.
     chance : float
@@ -86,6 +93,8 @@ class Completeness:
     moving: np.ndarray
     real: np.ndarray
     certified: np.ndarray
+    certified_complex: np.ndarray
+    proven: np.ndarray
     loops: int
     chance: float
 
@@ -685,7 +694,7 @@ class _CompleteSearch(_AssemblySearch):
 
     def _start(self) -> None:
         """Follow the paths to each feasible member."""
-        from kic.analysis.monodromy import GenericSolutions, certified_solutions
+        from kic.analysis.monodromy import GenericSolutions
 
         feasible = np.flatnonzero([not why for why in self.reasons])
         if not feasible.size:
@@ -718,7 +727,7 @@ class _CompleteSearch(_AssemblySearch):
         condition = np.tile(self.closure.condition(first), times)
         good &= ~self.paths.moving | (condition > ISOLATED_CONDITION_MAX)
         condition = condition[good]
-        certified = np.tile(certified_solutions(self.closure, first, own[: len(first)]), times)[good]
+        certified = np.tile(generic.certified(first, own[: len(first)]), times)[good]
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
         self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:
@@ -727,7 +736,7 @@ class _CompleteSearch(_AssemblySearch):
             if b == feasible[0] and len(quick):  # random starts may find one that paths missed
                 at = np.array([one.state for one in real]).reshape(-1, len(self.base))
                 value = np.repeat(self.values[b : b + 1], len(quick), axis=0)
-                proved = certified_solutions(self.closure, quick, value)
+                proved = generic.certified(quick, value)
                 others = self._distinct(quick, self.closure.condition(quick), proved)
                 new = [x for x in others if self._separation(at, x.state).min(initial=np.inf) > SOLUTION_ATOL]
                 if new and not self.reason:
@@ -746,8 +755,6 @@ class _CompleteSearch(_AssemblySearch):
 
     def _propagate(self) -> None:
         """Match the solutions of neighbours; counts remain those of the paths from generic values."""
-        from kic.analysis.monodromy import certified_solutions
-
         counts = [[one.count for one in own] for own in self.found]
         super()._propagate()
         for own, known, value in zip(self.found, counts, self.values, strict=True):
@@ -755,7 +762,7 @@ class _CompleteSearch(_AssemblySearch):
                 one.count = count
             for one in own[len(known) :]:
                 one.count = 0
-                one.certified = bool(certified_solutions(self.closure, one.state[None], value[None])[0])
+                one.certified = bool(self.generic.certified(one.state[None], value[None])[0])
 
     def _quick(self, members: np.ndarray) -> np.ndarray:
         """Return regular solutions (n, S) that random starts find, before limits apply."""
@@ -775,10 +782,12 @@ class _CompleteSearch(_AssemblySearch):
         if self.real.any():
             super()._raise_none()
 
-    def _completeness(self, certified: np.ndarray) -> Completeness:
-        """Return the evidence for solutions (K, B), some of which are certified."""
+    def _completeness(self, certified: np.ndarray) -> Completeness | None:
+        """Return the evidence for solutions (K, B), some of which are certified; None for no members."""
         from kic.analysis.endgame import IMAGINARY_MIN
 
+        if not self.members:
+            return None
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((3, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved
@@ -797,8 +806,18 @@ class _CompleteSearch(_AssemblySearch):
             statement += (
                 f". {paths.on_parts.sum()} paths end on parts of positive dimension: a motion remains"
             )
-        moving = np.zeros(len(self.members), dtype=np.intp)
-        moving[self.feasible] = paths.on_parts
+        moving, certain = np.zeros((2, len(self.members)), dtype=np.intp)
+        proven = np.zeros(len(self.members), dtype=bool)
+        moving[self.feasible], certain[self.feasible] = paths.on_parts, paths.certified
+        if generic.proven is not None:
+            whole = paths.decided & (paths.certified == generic.proven[0])
+            proven[self.feasible] = whole & (paths.certified_real == self.real[self.feasible])
+        one = f"the values, of which {self.real.sum()} are real"
+        if generic.proven is not None and proven.all():
+            statement += f". Certificates prove {generic.proven[0]} distinct complex solutions for "
+            statement += one if len(proven) == 1 else "each target, and the number of real ones"
+        else:
+            statement += f". {certain.sum()} distinct complex solutions for the values are certified"
         finite, infinite, lost = numbers.reshape(3, *batch)
         return Completeness(
             evidence,
@@ -810,6 +829,8 @@ class _CompleteSearch(_AssemblySearch):
             moving.reshape(batch),
             self.real.reshape(batch),
             certified.reshape(len(certified), *batch),
+            certain.reshape(batch),
+            proven.reshape(batch),
             generic.clean,
             generic.chance,
         )

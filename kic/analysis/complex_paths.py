@@ -31,6 +31,8 @@ FLIP_ATOL = 1e-9
 ZERO_ATOL = 1e-10
 # largest difference of equal solutions; steps from random states to closed ones, and such states
 SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
+# imaginary parts of real solutions (rad, lengths)
+REAL_ATOL = 1e-7
 # condition of regular solutions
 REGULAR_CONDITION_MAX = 1e7
 # residual of a solution (scaled rows); it grows with imaginary turns, as squares of cosines do: largest

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kic.analysis.complex_paths import SAME_ATOL, STARTS, Tracker
+from kic.analysis.certificates import Certificates
+from kic.analysis.complex_paths import REAL_ATOL, SAME_ATOL, STARTS, Tracker
 from kic.analysis.endgame import Endgame
 from kic.analysis.proven_numbers import proven_number
 from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
 
-# imaginary parts of real solutions, and of real singular ones (rad, lengths)
-REAL_ATOL, SINGULAR_REAL_ATOL = 1e-7, 1e-4
+# imaginary parts of real singular solutions (rad, lengths)
+SINGULAR_REAL_ATOL = 1e-4
 # ways to given values that are tried: the straight one, and detours
 ATTEMPTS = 8
 # solutions for whose loops more corners are worth their time
@@ -54,6 +55,8 @@ class Ends:
         True for states near parts of positive dimension. They are real parts of complex states.
     on_parts : (B,) int
         Number of paths that end on parts of positive dimension.
+    certified, certified_real, decided : (B,)
+        Number of distinct certified ends, and of the real ones; True if the others are certainly not real.
     """
 
     states: np.ndarray
@@ -64,6 +67,9 @@ class Ends:
     off: float
     moving: np.ndarray
     on_parts: np.ndarray
+    certified: np.ndarray
+    certified_real: np.ndarray
+    decided: np.ndarray
 
 
 class GenericSolutions:
@@ -87,7 +93,7 @@ class GenericSolutions:
     def __init__(self, closure: Closure, reference: np.ndarray, rng: np.random.Generator) -> None:
         self.rng = rng
         self.tracker = Tracker(closure, reference[None], rng)
-        self.endgame = Endgame(self.tracker)
+        self.endgame, self.certificates = Endgame(self.tracker), Certificates(self.tracker)
         P = self.tracker.parameters
         t = closure.transfer
         values = closure.rows(reference[None])[0] * t.scale
@@ -324,6 +330,7 @@ class GenericSolutions:
         near = singular[(off[singular] >= REAL_ATOL) & (off[singular] < SINGULAR_REAL_ATOL)]  # less accurate
         real[near] = tracker.solves(ends[finite][near].real.astype(complex), target[owner[near]])
         on_parts = np.bincount(owner[moving], minlength=number)
+        certified, certified_real, decided = self.certificates.counts(ends[finite], owner, target)
         kept = real | moving
         owner, k, moving = owner[kept], k[kept], moving[kept]
         times = 2 ** len(tracker.flips)
@@ -337,7 +344,14 @@ class GenericSolutions:
             float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
             np.tile(moving, times),
             times * on_parts,
+            times * certified,
+            times * certified_real,
+            decided,
         )
+
+    def certified(self, states: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return a mask (n,) of real states for which a test proves one solution near, for values (n, P)."""
+        return np.isfinite(self.certificates.balls(states, self.tracker.parameters.of_values(values)))
 
     def _detour(self) -> np.ndarray:
         """Return other random parameters (1, n)."""
@@ -381,14 +395,3 @@ def _rational_error(t: np.ndarray, values: np.ndarray, degree: int) -> float:
     null = np.linalg.svd(system[:half])[2][-1].conj()
     fitted = (powers @ null[: degree + 1]) / (powers @ null[degree + 1 :])
     return float((np.abs(fitted - values) / size[:, 0])[half:].max())
-
-
-def certified_solutions(closure: Closure, states: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a mask (B,) of real states for which Newton–Kantorovich tests prove one solution near."""
-    if not len(states):
-        return np.zeros(0, dtype=bool)
-    own, G = closure.rows(states)
-    error = closure.residual(closure.goal(values), own)
-    nodes = [np.repeat(a[:, None], 3, axis=1) for a in (states, own, G, error)]
-    steps = np.zeros((len(states), 3, closure.transfer.tree.size))
-    return closure.certified(nodes[0], steps, *nodes[1:])

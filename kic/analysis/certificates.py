@@ -1,0 +1,325 @@
+"""Proofs that one solution of a position problem, real or complex, is near a state.
+
+Krawczyk's test. Near a state, rows are f(x), with steps x of the tree's coordinates. For any matrix A, a zero
+of A f is a fixed point of K(x) = x − A f(x). If |A f(0)| ≤ ρ w/2 and |I − A f'(x)| w ≤ w/2 in the ball |x| ≤
+ρ w, by components, K maps the ball to itself and contracts: the ball has one zero, which is a solution.
+
+f' is bounded through power series. At the state, column k turns the links behind it about an axis a_k, a
+complex vector with a_k·a_k = 1. Its rotation by x_k is a series in x_k whose coefficients are, in 2-norm, at
+most those of exp(‖a_k‖ x_k). A point behind columns with the origins p_1, p_2, … is therefore majorized by
+
+    u(x) = Σ_j ‖p_{j+1} − p_j‖ exp(Σ_{k≤j} ‖a_k‖ x_k),
+
+where sliders add ‖a_k‖ x_k to their link, and products of vectors by the products of their series.
+Coefficients of such series are not negative, so that derivatives at ρ w bound those of f in the ball. Norms
+of axes and links grow by at most exp(|Im θ|) for each turn, and |q|² + √(|q|⁴ − 1) for each unit quaternion
+q, in place of 1.
+
+Rounding errors of rows are bounded a priori by these norms along the chain, as in N. J. Higham, "Accuracy and
+Stability of Numerical Algorithms", 2002, section 3.5. Sines, cosines and logarithms are assumed accurate to
+four units of the last digit. The proof holds for the numbers that the kernels store, directions rounded to
+unit length.
+
+The nine rows of a pose are contracted with its axes to the three components of a rotation, which vanish at
+the pose only while the rotation is less than a half turn away. Redundant rows of closed loops count by the
+combination A f: that they contradict one another is not excluded, which only the geometry can do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kic.analysis.complex_paths import REAL_ATOL, Tracker
+from kic.kernels import layout as lay
+from kic.kinematics.items import Item
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import output_query
+from kic.numerics.tolerances import EPS
+from kic.transfer.constraint_system import LINEAR, joined
+
+# rounding error of a frame or a row, in eps times norms, for each link: products of complex matrices in
+# Frobenius norm, sines and cosines, sums
+LINK_ROUNDING = 32.0
+# kinds of items whose series are known
+SERVED = (
+    lay.POINT, lay.WEIGHTED_POINT, lay.DIRECTION, lay.DISTANCE, lay.DOT1, lay.DOT2, lay.COORDINATE,
+    lay.PLANE_ANGLE, lay.LINEAR_TERM,
+)  # fmt: skip
+UNIT = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+# states that are tested at once, because tables are large
+STATES_AT_ONCE = 256
+# largest radius of a ball that counts; change of an embedded ball joint for a step of each of its columns
+RADIUS_MAX, BALL_FACTOR = 1e-4, 8.0
+
+
+@dataclass
+class _Near:
+    """Norms at states (B,), for the series of the rows."""
+
+    turn: np.ndarray  # (B, M): of axes of turning columns, for scaled steps
+    slide: np.ndarray  # (B, M): of axes of sliders
+    links: np.ndarray  # (B, n, 2, M): from the origin of each column to the next, or to the end, of items
+    gap: np.ndarray  # (B, n): of the difference of the ends
+    factor: np.ndarray  # (B, n): product of the vectors of items
+    noise: np.ndarray  # (B, P): rounding errors of scaled rows, squared distances
+    lever_noise: np.ndarray  # (B, P): errors of rows by those of places, for each radian
+    turn_noise: np.ndarray  # (B,): relative errors of frames
+
+
+class Certificates:
+    """Certificates of the solutions of a tracker's equations.
+
+    Attributes
+    ----------
+    is_served : bool
+        True if there are bounds for all rows; else nothing is certified.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker, self.closure = tracker, tracker.closure
+        t = self.closure.transfer
+        self.system, self.tree = t.system, t.tree
+        tree, rows = t.tree, t.system.rows
+        self.kinds, frames = rows.items[:, lay.ITEM], rows.items[:, [lay.FRAME_B, lay.FRAME_A]]
+        self.frames = np.maximum(frames, -1)
+        sides = tree.paths[self.frames]
+        self.mask = sides & ~sides[:, ::-1]  # (n, 2, M): columns that move one end, not the other
+        whole = (self.kinds != lay.COORDINATE) | (tree.cols[frames[:, 0], lay.KIND] != lay.BALL)
+        self.is_served = bool((np.isin(self.kinds, SERVED) & whole).all())
+        size, count = tree.size, len(self.kinds)
+        self.next = np.zeros(self.mask.shape, dtype=int)
+        for i, side, k in np.argwhere(self.mask):
+            behind = np.flatnonzero(self.mask[i, side, k + 1 :])
+            self.next[i, side, k] = k + 1 + behind[0] if behind.size else size + 2 * i + side
+        items = [Item(lay.POINT, n) for n in range(size)] + [self._axis(n) for n in range(size)]
+        items += [Item(lay.DIRECTION, n, local_b=e) for n in range(size) for e in UNIT]
+        for item, (b, a) in zip(rows.source, self.frames.tolist(), strict=True):
+            kind = lay.DIRECTION if item.kind in (lay.DIRECTION, lay.DOT1) else lay.POINT
+            items += [Item(kind, b, local_b=item.local_b), Item(kind, a, local_b=item.local_a)]
+            items.append(Item(lay.DIRECTION, a, local_b=item.extra))
+        self.places = output_query(tree, plain_rows(tree, items), 1)
+        self.ratios = np.abs(np.array([i.extra[:2] for i in rows.source], dtype=complex).reshape(count, 2))
+        self.ratios[~np.isin(self.kinds, [lay.LINEAR_TERM, lay.WEIGHTED_POINT])] = 1.0, 0.0
+        self.item_of = rows.item_of[self.system.picked]
+        scale = self.system.item_scale
+        self.scale = np.where(self.kinds == lay.DISTANCE, scale**2, scale)
+        self.distances = self.kinds[self.item_of] == lay.DISTANCE
+        self.lengths = tracker.scales[:, 1] / tracker.scales[:, 0]  # of rods: those that are subtracted
+
+    def _axis(self, n: int) -> Item:
+        """Return the item of the axis of a column; those of a ball joint are fixed in its first body."""
+        cols, k = self.tree.cols, int(self.tree.cols[n, lay.GROUP])
+        ball = cols[n, lay.KIND] == lay.BALL
+        e = np.eye(3)[n - k if ball else 2]
+        if not ball or cols[k, lay.LO] > k:
+            return Item(lay.DIRECTION, n, local_b=tuple(e))
+        turned = self.tree.geometry[k, lay.TURN0 : lay.DRAWN].reshape(3, 3) @ e
+        return Item(lay.DIRECTION, int(cols[k, lay.PARENT]), local_b=tuple(turned))
+
+    def _near(self, states: np.ndarray) -> _Near:
+        """Return the norms at states (B, S)."""
+        tree, kinds, cols = self.tree, self.kinds, self.tree.cols
+        size, count, parents = tree.size, len(kinds), tree.cols[:, lay.PARENT]
+        columns, entries = tree.single_columns
+        T = self.places.arrays(states)[0].reshape(len(states), -1, 3)
+        ends, frames = T[:, 5 * size :].reshape(len(states), count, 3, 3), T[:, 2 * size : 5 * size]
+        # norms of rotations: of each joint, and of its frame, and of ground
+        x, logs = np.zeros((2, len(states), size))
+        x[:, columns] = np.abs(states[:, entries] - tree.geometry[columns, lay.DRAWN])
+        turning = cols[:, lay.KIND] != lay.PRISMATIC
+        logs[:, columns] = np.abs(states[:, entries].imag) * turning[columns]
+        for turn, quaternion in tree.ball_slices:
+            q = states[:, quaternion]
+            square = np.einsum("bi,bi->b", q.conj(), q).real / np.abs(np.einsum("bi,bi->b", q, q))
+            logs[:, turn.start] = np.arccosh(np.maximum(square, 1.0))
+        whole = np.ones((len(states), size + 1))
+        whole[:, :-1] = np.linalg.norm(frames.reshape(len(states), size, 9), axis=2)
+        places = np.concatenate([T[:, :size], ends[:, :, :2].reshape(len(states), 2 * count, 3)], axis=1)
+        far = np.linalg.norm(places, axis=2).max(axis=1, initial=0.0)
+        links = np.linalg.norm(places[:, self.next] - T[:, None, None, :size], axis=4)
+        # relative errors of frames, and errors of places: those of one link turn all links behind it
+        unit = (LINK_ROUNDING + x[:, turning].max(axis=1, initial=0.0)) * EPS
+        sums = ((whole[:, parents] * np.exp(logs) * whole[:, :-1]) @ tree.paths.T).max(axis=1) + size
+        offsets = np.linalg.norm(tree.geometry[:, lay.OFFSET : lay.TURN0], axis=1) + x * ~turning
+        offsets = ((whole[:, parents] * offsets) @ tree.paths.T).max(axis=1)
+        turned, moved = unit * sums, unit * (2 * sums * far + offsets)
+        turned, moved = turned[:, None], moved[:, None]
+        axes = np.linalg.norm(T[:, size : 2 * size], axis=2) * (1 + turned)
+        axes = axes * self.closure.transfer.column_scale
+        norms = np.linalg.norm(ends, axis=3) * (1 + turned[..., None])
+        gap = np.linalg.norm(ends[:, :, 0] - ends[:, :, 1], axis=2) + 2 * moved
+        factor = np.select(
+            [kinds == k for k in (lay.DIRECTION, lay.DOT1, lay.DOT2, lay.WEIGHTED_POINT)],
+            [norms[..., 0], norms[..., 0] * norms[..., 1], norms[..., 2], self.ratios[:, 0]],
+            default=np.where(LINEAR[kinds], 0.0, 1.0),
+        )
+        distance = kinds == lay.DISTANCE
+        longs = np.isin(kinds, [lay.POINT, lay.WEIGHTED_POINT, lay.DISTANCE, lay.DOT2])
+        wrong = factor * 2 * moved * longs * np.where(distance, 2 * gap, 1.0)
+        noise = wrong + factor * 2 * turned * np.where(distance, gap**2, np.where(longs, gap, 1.0))
+        linear = self.ratios[:, 0] * (x @ tree.paths.T)[:, self.frames[:, 0]] + self.ratios[:, 1]
+        return _Near(
+            axes * turning,
+            axes * ~turning,
+            (links + 2 * moved[..., None, None]) * self.mask,
+            gap,
+            factor,
+            self._by_rows(np.where(LINEAR[kinds], unit[:, None] * linear, noise)),
+            self._by_rows(wrong),
+            turned[:, 0],
+        )
+
+    def _by_rows(self, items: np.ndarray) -> np.ndarray:
+        """Return scaled bounds of rows (B, P) from those of items (B, n)."""
+        return (joined(self.system.rows, items.T.copy(), np.add).T / self.scale)[:, self.item_of]
+
+    def _series(self, near: _Near, r: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
+        """Return the series of rows (B, P) at r (B, M), and their first two derivatives along w (B, M)."""
+        kinds = self.kinds
+        at, turned = (np.cumsum(self.mask * (near.turn * x)[:, None, None], axis=3) for x in (r, w))
+        slid, slides = (self.mask * (near.slide * x)[:, None, None] for x in (r, w))
+        E, long = np.exp(at), near.links + slid
+        change = near.links * (E - 1) + slid * E
+        slopes = (long * turned + slides) * E, (long * turned + 2 * slides) * turned * E
+        gap = [way.sum(axis=(2, 3)) for way in (change, *slopes)]
+        gap[0] += near.gap
+        b, a = np.isin(kinds, [lay.DIRECTION, lay.DOT1]), np.isin(kinds, [lay.DOT1, lay.DOT2])
+        total, rate = (x[..., 0, -1] * b + x[..., 1, -1] * a for x in (at, turned))
+        vector = near.factor * np.exp(total)
+        lengths, pointing = kinds == lay.DISTANCE, b
+        other = [np.where(lengths, g, np.where(k == 0, vector, vector * rate**k)) for k, g in enumerate(gap)]
+        gap = [np.where(pointing, 1.0 * (k == 0), g) for k, g in enumerate(gap)]
+        value = other[0] * gap[0]
+        first = other[1] * gap[0] + other[0] * gap[1]
+        second = other[2] * gap[0] + 2 * other[1] * gap[1] + other[0] * gap[2]
+        return [self._by_rows(x * (near.factor > 0)) for x in (value, first, second)]
+
+    def _equations(
+        self, states: np.ndarray, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return residuals (B, P) of rows at parameters p (B, n), their G, rounding of the goals, and axes.
+
+        Distances are squared. The axes (B, P', P) contract rows of poses to components of rotations.
+        """
+        P = self.tracker.parameters
+        values, G = self.closure.rows(states)
+        left, slope = P.residual(p, values)
+        noise = 8 * EPS * (np.abs(values) + np.abs(left))
+        # turns are linear
+        z = p[:, P.angles]
+        goal = np.concatenate([z, np.ones((len(p), len(P.turns) - z.shape[1]))], axis=1)
+        left[:, P.turns] = -1j * np.log1p(left[:, P.turns] / goal) / P.scale[P.turns]
+        slope[:, P.turns] = 1.0
+        noise[:, P.turns] += 8 * EPS / P.scale[P.turns]
+        rods = np.flatnonzero(self.distances)
+        rods = rods[rods >= P.named]
+        length = values[:, rods] - self.lengths[rods]
+        left[:, rods] *= length - self.lengths[rods]
+        slope[:, rods] = 2 * length
+        noise[:, self.distances] += 8 * EPS * np.abs(slope[:, self.distances]) ** 2
+        kept = np.ones(len(P.scale), dtype=bool)
+        axes = []
+        for row, turn, at in P.poses:
+            k = slice(turn, turn + 9)
+            kept[k] = False
+            q = p[:, at + turn - row : at + turn - row + 4]
+            size = np.einsum("bi,bi->b", q.conj(), q).real / np.abs(np.einsum("bi,bi->b", q, q))
+            noise[:, k] += 32 * EPS * size[:, None]
+            goals = (values - left)[:, k].reshape(-1, 3, 3)
+            made = np.zeros((len(p), 3, len(kept)), complex)
+            made[:, :, k] = np.cross(np.eye(3)[:, None], goals[:, None]).reshape(-1, 3, 9) / 2
+            axes.append(made)
+        whole = np.broadcast_to(np.eye(len(kept))[kept], (len(p), kept.sum(), len(kept)))
+        return left, slope[..., None] * G, noise, np.concatenate([whole, *axes], axis=1)
+
+    def balls(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return radii (B,) of balls about states (B, S) that have one solution for parameters p (B, n).
+
+        They bound the steps to the solution (rad, lengths). NaN where the test fails.
+        """
+        radii = np.full(len(states), np.nan)
+        if self.is_served:
+            for k in range(0, len(states), STATES_AT_ONCE):
+                some = slice(k, k + STATES_AT_ONCE)
+                with np.errstate(all="ignore"):
+                    radii[some] = self._balls(states[some].astype(complex), p[some])
+        return radii
+
+    def _balls(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return the radii of `balls`."""
+        left, G, noise, C = self._equations(states, p)
+        A, fine = _left_inverse(C, G)
+        near = self._near(states)
+        sums, noise = np.abs(A), noise + near.noise
+        w = sums.sum(axis=2)
+        rounding = (1 + 8 * len(self.distances) * EPS), 8 * len(self.distances) * EPS
+        eta = np.abs(np.einsum("bnp,bp->bn", A, left))
+        eta += np.einsum("bnp,bp->bn", sums, noise + rounding[1] * np.abs(left))
+        rho = 2 * rounding[0] * (eta / w).max(axis=1)
+        kappa = np.einsum("bnm,bm->bn", np.abs(np.eye(A.shape[1]) - A @ G), w)
+        errors = np.einsum("bpm,bm->bp", np.abs(G), w) * rounding[1]
+        series = self._series(near, rho[:, None] * w, w)
+        errors += 4 * near.turn_noise[:, None] * series[1]
+        errors += near.lever_noise * (near.turn * w).sum(axis=1)[:, None]
+        kappa += np.einsum("bnp,bp->bn", sums, errors + rho[:, None] * series[2])
+        for _, turn, _ in self.tracker.parameters.poses:  # less than a half turn from the pose
+            k = slice(turn, turn + 9)
+            off = (np.abs(left) + noise + rho[:, None] * series[1])[:, k].sum(axis=1)
+            fine &= off * np.linalg.norm(C[:, :, k], axis=(1, 2)) < 0.5
+        good = fine & (rounding[0] * (kappa / w).max(axis=1) <= 0.5)
+        radii = rho * w.max(axis=1)
+        return np.where(good & (radii <= RADIUS_MAX), radii, np.nan)
+
+    def counts(
+        self, states: np.ndarray, owner: np.ndarray, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the numbers (B,) of certified solutions among states (n, S), for real parameters p (B, m).
+
+        They are pairwise distinct modulo full turns and flips. The second number is that of real ones: a ball
+        about a real state is its own conjugate, and so is the only solution in it. The third (B,) is True if
+        each of the others has a ball without real states. `owner` (n,) are the members of the states.
+        """
+        tracker, size = self.tracker, np.ones(len(states))
+        real = tracker.imaginary(states) < REAL_ATOL
+        states = np.where(real[:, None], states.real, states)
+        radii = self.balls(states, p[owner])
+        for _, quaternion in self.tree.ball_slices:
+            size = np.maximum(size, 4 * np.abs(states[:, quaternion]).max(axis=1))
+        decided = real | (tracker.imaginary(states) > size * radii)
+        good = np.isfinite(radii)
+        for b in range(len(p)):
+            k = np.flatnonzero(good & (owner == b))
+            good[k] = self._apart(states[k], radii[k])
+        numbers = [np.bincount(owner[k], minlength=len(p)) for k in (good, good & real, good & ~decided)]
+        return numbers[0], numbers[1], numbers[2] == 0
+
+    def _apart(self, states: np.ndarray, radii: np.ndarray) -> np.ndarray:
+        """Return a mask (n,) of balls about states (n, S) that meet no other one."""
+        from scipy.spatial import cKDTree
+
+        tracker, apart = self.tracker, np.ones(len(states), dtype=bool)
+        for a, _, _ in tracker.flips:  # `embedded` jumps there
+            apart &= np.abs(np.cos(states[:, a].real)) > 2 * radii
+        if len(states) > 1:
+            factor = 1.1 * np.sqrt(len(tracker.columns) + BALL_FACTOR**2 * len(self.tree.balls))
+            places, reach = tracker.embedded(states), factor * radii
+            pairs = cKDTree(places).query_pairs(2 * reach.max(), output_type="ndarray")
+            near = np.linalg.norm(np.diff(places[pairs], axis=1), axis=(1, 2)) <= reach[pairs].sum(axis=1)
+            apart[pairs[near].ravel()] = False
+        return apart
+
+
+def _left_inverse(C: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return matrices A = (C G)⁺ C (B, M, P) by normal equations, and a mask (B,) of those that exist."""
+    J = C @ G
+    H = np.swapaxes(J, 1, 2).conj()
+    fine = np.isfinite(J).all(axis=(1, 2))
+    H = np.where(fine[:, None, None], H, 0.0)
+    normal = H @ np.where(fine[:, None, None], J, 0.0)
+    size = np.maximum(np.linalg.norm(normal, axis=(1, 2)), 1e-300)[:, None, None]
+    normal = normal / size
+    fine &= np.abs(np.linalg.det(normal)) > 0
+    normal[~fine] = np.eye(J.shape[2])
+    return np.linalg.solve(normal, H / size) @ C, fine

@@ -1,0 +1,201 @@
+"""Certificates of complex solutions: bounds of series, many digits, wrong states, proved numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from assembly_cases import arm_of_six, generic_of, inputs_of, modes_of, six_distances
+
+import kic
+from kic.analysis.monodromy import GenericSolutions
+
+# joints of all kinds in loops, rods, couplings, ball joints on both sides
+MODELS = ["gough-stewart", "three-rps", "stephenson-six-bar", "delta", "rssr", "scotch-yoke", "stewart-6r"]
+
+
+@cache
+def six() -> tuple[kic.Mechanism, np.ndarray, GenericSolutions]:
+    """Return a platform on six distances, its 40 solutions, and those at generic distances."""
+    m = six_distances(np.random.default_rng(1))
+    modes_of(m)
+    generic = generic_of(m)
+    q = generic.tracker.parameters.of_values(inputs_of(m)[None])
+    ends, code = generic.endgame.ends(generic.states, np.ones(40, dtype=bool), generic.base, q)
+    assert (code == 1).all()
+    return m, ends[0], generic
+
+
+def exact_platform(m: kic.Mechanism, state: np.ndarray, lengths: np.ndarray, digits: int = 50) -> np.ndarray:
+    """Return the error (7,) of a state by Newton's method in many digits, from equations of its own."""
+    at = np.array(m["free"].at)
+    pairs = [[np.array(m[name].at) for name in distance.points] for distance in m.distances]
+
+    def cross(u, k):
+        return [u[1] * k[2] - u[2] * k[1], u[2] * k[0] - u[0] * k[2], u[0] * k[1] - u[1] * k[0]]
+
+    def equations(x, y, z, w, *v):
+        rows = [w * w + sum(c * c for c in v) - 1]
+        for (a, b), length in zip(pairs, lengths, strict=True):
+            turn = [2 * c for c in cross(v, b - at)]
+            end = zip(b - a, turn, cross(v, turn), (x, y, z), strict=True)
+            rows.append(sum((c + w * t + u + s) ** 2 for c, t, u, s in end) - mpmath.mpf(length) ** 2)
+        return rows
+
+    with mpmath.workdps(digits):
+        start = list(map(mpmath.mpmathify, state))
+        return np.array(
+            [complex(x - s) for x, s in zip(mpmath.findroot(equations, start), start, strict=True)]
+        )
+
+
+def test_balls_contain_the_solution_that_many_digits_show() -> None:
+    m, ends, generic = six()
+    lengths = inputs_of(m)
+    p = np.repeat(generic.tracker.parameters.of_values(lengths[None]), 40, axis=0)
+    radii = generic.certificates.balls(ends, p)
+    assert (radii < 1e-6).all()
+    for end, radius in zip(ends, radii, strict=True):
+        off = exact_platform(m, end, lengths)
+        assert np.abs(off[:3]).max() < radius * m._model.length
+        assert np.abs(off[3:]).max() < 2 * radius * np.abs(end[3:]).max()
+
+
+@pytest.mark.parametrize("size", 10.0 ** np.arange(-9, 0))
+def test_no_ball_without_a_solution(size: float) -> None:
+    """About states off all of the solutions, none of which is missing."""
+    _, ends, generic = six()
+    rng, tracker = np.random.default_rng(int(-np.log10(size))), generic.tracker
+    p = tracker.parameters.of_values(inputs_of(six()[0])[None])
+    off = rng.normal(size=(2, 10, 40, tracker.tree.size)) * size
+    states = tracker.moved(np.tile(ends, (10, 1)), (off[0] + 1j * off[1]).reshape(400, -1))
+    radii = generic.certificates.balls(states, np.repeat(p, len(states), axis=0))
+    good = np.isfinite(radii)
+    assert good.any() == (size < 1e-4)  # balls are not too small either
+    apart = np.linalg.norm(tracker.embedded(states)[:, None] - tracker.embedded(ends), axis=2)
+    # the state is well inside: its distance to the solution, by steps or embedded, is at most √67 radii
+    assert (apart.min(axis=1)[good] < 8.2 * radii[good]).all()
+    assert (radii[good] > 0.9 * np.abs(off[0] + 1j * off[1]).max(axis=-1).ravel()[good]).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_series_bound_the_change_of_gradients(name: str) -> None:
+    """Also far from solutions and from real states."""
+    m = kic.load(name)
+    closure = m._model.position_problem(inputs_of(m))[1]
+    generic = GenericSolutions(closure, m._model.reference_state[0], np.random.default_rng(0))
+    certificates, tracker, rng = generic.certificates, generic.tracker, np.random.default_rng(5)
+    assert certificates.is_served
+    size, count = tracker.tree.size, 40
+    start = np.repeat(m._model.reference_state.astype(complex), count, axis=0)
+    states = tracker.moved(start, rng.normal(size=(count, size)) + 1j * rng.normal(size=(count, size)))
+    p = np.repeat(generic.base, count, axis=0)
+    left, G, *_ = certificates._equations(states, p)
+    near = certificates._near(states)
+    w = rng.uniform(0.1, 1.0, (count, size))
+    closest = 0.0
+    for row in np.flatnonzero(~closure.constant_rows):
+        # columns that carry both ends do not count
+        moving = w * closure.transfer.system.moving[certificates.item_of[row]]
+        x = moving * rng.uniform(size=w.shape) * np.exp(2j * np.pi * rng.uniform(size=w.shape))
+        for rho in (1e-3, 0.1, 0.5):
+            bound = certificates._series(near, rho * w, w)
+            moved, other, *_ = certificates._equations(tracker.moved(states, rho * x), p)
+            change = (np.abs(other - G)[:, row] * w).sum(axis=1)
+            largest = rho * bound[2][:, row]
+            assert (change <= largest + 1e-9 * np.abs(G[:, row]).sum(axis=1)).all()
+            assert (np.abs(moved - left)[:, row] <= rho * bound[1][:, row] + 1e-9).all()
+            closest = max(closest, float((change / largest).max(initial=0.0)))
+    assert closest > 0.05  # bounds are of the right size
+
+
+def test_numbers_that_are_proved() -> None:
+    """Solutions of an arm and of a platform are certified, distinct, and real or not."""
+    rng = np.random.default_rng(3)
+    arm = arm_of_six(*rng.uniform(0.1, 1.0, (2, 6)), rng.uniform(-1.5, 1.5, 6))
+    known = modes_of(arm, {"hand": arm.at(rng.uniform(-2, 2, 6)).pose("hand")}).completeness
+    assert (known.certified_complex, known.generic, bool(known.proven)) == (16, 16, True)
+    assert known.certified.sum() == known.real
+    assert f"of which {known.real} are real" in known.statement
+    known = modes_of(six()[0]).completeness
+    assert (known.certified_complex, known.real, bool(known.proven)) == (40, 6, True)
+
+
+def test_numbers_that_are_not_proved() -> None:
+    """No number is known for three-RPS; a singular pose has a double solution; lost members have none."""
+    m = kic.load("three-rps")
+    known = modes_of(m).completeness
+    assert (known.certified_complex, bool(known.proven)) == (16, False)
+    assert "16 distinct complex solutions" in known.statement
+    two = kic.load("horn-two-link")
+    c = two.at({"shoulder": [0.0, 0.0, 0.1], "elbow": [1.0, 0.0, 1.0]})
+    known = modes_of(two, {name: c.value(name) for name in ("tip.x", "tip.y")}).completeness
+    assert known.certified_complex.tolist() == [2, 0, 2]
+    assert known.certified.sum(axis=0).tolist() == [2, 0, 2]
+    assert not known.proven.any()
+
+
+def test_equal_and_conjugate_states_count_once() -> None:
+    m, ends, generic = six()
+    tracker, p = generic.tracker, generic.tracker.parameters.of_values(inputs_of(m)[None])
+    turned = ends.copy()
+    turned[:, 3:] *= -1
+    owner = np.zeros(40, dtype=int)
+    assert [x.tolist() for x in generic.certificates.counts(ends, owner, p)] == [[40], [6], [True]]
+    # a state with a copy is not distinct from it
+    both = generic.certificates.counts(np.concatenate([ends, turned[:3]]), np.zeros(43, dtype=int), p)
+    assert both[0].tolist() == [37]
+    # real parts of complex solutions are no solutions
+    off = np.where(tracker.imaginary(ends)[:, None] > 1e-3, ends.real, ends)
+    assert [x.tolist() for x in generic.certificates.counts(off, owner, p)] == [[6], [6], [True]]
+    # members have their own values
+    several = generic.certificates.counts(ends, np.arange(40) % 2, np.concatenate([p, p * 1.01]))
+    assert several[0].tolist() == [20, 0]
+
+
+@pytest.mark.parametrize("gap", 10.0 ** -np.arange(3.0, 10.0))
+def test_close_solutions(gap: float) -> None:
+    """Two elbows near the limit of reach are told apart or refused, but never taken for one."""
+    m = kic.load("horn-two-link")
+    c = m.at({"shoulder": 0.3, "elbow": gap})
+    known = modes_of(m, {name: float(c.value(name)) for name in ("tip.x", "tip.y")}).completeness
+    assert known.finite == 2
+    assert known.certified_complex in ([2] if gap >= 1e-5 else [0] if gap <= 1e-8 else [0, 2])
+
+
+def test_universal_joints_that_are_turned_over() -> None:
+    """Each half turn is another solution."""
+    m = kic.load("rssr")
+    known = modes_of(m).completeness
+    generic = generic_of(m)
+    assert len(generic.tracker.flips) == 1
+    assert known.certified_complex == known.finite == 4
+    flipped = generic.tracker.all_flips(generic.states)
+    p = np.repeat(generic.base, len(flipped), axis=0)
+    radii = generic.certificates.balls(flipped, p)
+    assert np.isfinite(radii).all()
+    # modulo half turns they are two
+    assert not generic.certificates._apart(flipped, radii).any()
+    assert generic.certificates._apart(generic.states, radii[:2]).all()
+
+
+def test_a_pose_half_a_turn_away_is_no_solution() -> None:
+    """Components of its rotation vanish, but not the rows of the pose."""
+    m = kic.load("puma560")
+    q = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+    pose = m.at(q).pose("link6")
+    modes_of(m, {"link6": pose})
+    generic = generic_of(m)
+    tracker = generic.tracker
+    values = tracker.closure.rows(m.at(q)._states)[0] * tracker.closure.transfer.scale
+    p = tracker.parameters.of_values(values)
+    assert np.isfinite(generic.certificates.balls(m.at(q)._states, p)).all()
+    k = generic.tracker.parameters.poses[0][1]
+    turned = values.copy()
+    turned[:, k : k + 9] *= np.tile([1.0, -1.0, -1.0], 3)
+    p = tracker.parameters.of_values(turned)
+    left, _, _, axes = generic.certificates._equations(m.at(q)._states.astype(complex), p)
+    assert np.abs(axes @ left[0]).max() < 1e-14
+    assert np.isnan(generic.certificates.balls(m.at(q)._states, p)).all()
