@@ -143,13 +143,13 @@ def test_equal_and_conjugate_states_count_once() -> None:
     turned = ends.copy()
     turned[:, 3:] *= -1
     owner = np.zeros(40, dtype=int)
-    assert [x.tolist() for x in generic.certificates.counts(ends, owner, p)] == [[40], [6], [True]]
+    assert [x.tolist() for x in generic.certificates.counts(ends, owner, p)[:3]] == [[40], [6], [True]]
     # a state with a copy is not distinct from it
     both = generic.certificates.counts(np.concatenate([ends, turned[:3]]), np.zeros(43, dtype=int), p)
     assert both[0].tolist() == [37]
     # real parts of complex solutions are no solutions
     off = np.where(tracker.imaginary(ends)[:, None] > 1e-3, ends.real, ends)
-    assert [x.tolist() for x in generic.certificates.counts(off, owner, p)] == [[6], [6], [True]]
+    assert [x.tolist() for x in generic.certificates.counts(off, owner, p)[:3]] == [[6], [6], [True]]
     # members have their own values
     several = generic.certificates.counts(ends, np.arange(40) % 2, np.concatenate([p, p * 1.01]))
     assert several[0].tolist() == [20, 0]

@@ -727,7 +727,8 @@ class _CompleteSearch(_AssemblySearch):
         condition = np.tile(self.closure.condition(first), times)
         good &= ~self.paths.moving | (condition > ISOLATED_CONDITION_MAX)
         condition = condition[good]
-        certified = np.tile(generic.certified(first, own[: len(first)]), times)[good]
+        off = distance(self.model.tree, states, self.paths.states, self.closure.transfer.column_scale)
+        certified = (off.max(axis=1, initial=0.0) <= self.paths.radius)[good]
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
         self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:

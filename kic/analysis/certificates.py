@@ -12,13 +12,14 @@ most those of exp(‖a_k‖ x_k). A point behind columns with the origins p_1, p
 
 where sliders add ‖a_k‖ x_k to their link, and products of vectors by the products of their series.
 Coefficients of such series are not negative, so that derivatives at ρ w bound those of f in the ball. Norms
-of axes and links grow by at most exp(|Im θ|) for each turn, and |q|² + √(|q|⁴ − 1) for each unit quaternion
-q, in place of 1.
+of axes and links are those at the state. The rotation of a joint has the 2-norm exp(|Im θ|), or |q|² + √(|q|⁴
+− 1) for a unit quaternion q, in place of 1.
 
-Rounding errors of rows are bounded a priori by these norms along the chain, as in N. J. Higham, "Accuracy and
-Stability of Numerical Algorithms", 2002, section 3.5. Sines, cosines and logarithms are assumed accurate to
-four units of the last digit. The proof holds for the numbers that the kernels store, directions rounded to
-unit length.
+Rounding errors are bounded a priori by the norms of the computed frames, as in N. J. Higham, "Accuracy and
+Stability of Numerical Algorithms", 2002, section 3.5: an error ε_k of the rotation of joint k reaches frame n
+as ε_k R_kᵀ R_n, and places behind it in proportion to their distance. Sines, cosines and logarithms are
+assumed accurate to four units of the last digit. The proof holds for the numbers that the kernels store,
+directions rounded to unit length.
 
 The nine rows of a pose are contracted with its axes to the three components of a rotation, which vanish at
 the pose only while the rotation is less than a half turn away. Redundant rows of closed loops count by the
@@ -47,6 +48,8 @@ SERVED = (
     lay.POINT, lay.WEIGHTED_POINT, lay.DIRECTION, lay.DISTANCE, lay.DOT1, lay.DOT2, lay.COORDINATE,
     lay.PLANE_ANGLE, lay.LINEAR_TERM,
 )  # fmt: skip
+# halved products r @ HALF_TURNS[k] of the k-th unit vector with r; unit vectors
+HALF_TURNS = np.cross(np.eye(3)[:, None], np.eye(3)) / 2
 UNIT = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 # states that are tested at once, because tables are large
 STATES_AT_ONCE = 256
@@ -82,13 +85,17 @@ class Certificates:
         t = self.closure.transfer
         self.system, self.tree = t.system, t.tree
         tree, rows = t.tree, t.system.rows
-        self.kinds, frames = rows.items[:, lay.ITEM], rows.items[:, [lay.FRAME_B, lay.FRAME_A]]
+        kinds, frames = rows.items[:, lay.ITEM], rows.items[:, [lay.FRAME_B, lay.FRAME_A]]
         self.frames = np.maximum(frames, -1)
         sides = tree.paths[self.frames]
         self.mask = sides & ~sides[:, ::-1]  # (n, 2, M): columns that move one end, not the other
-        whole = (self.kinds != lay.COORDINATE) | (tree.cols[frames[:, 0], lay.KIND] != lay.BALL)
-        self.is_served = bool((np.isin(self.kinds, SERVED) & whole).all())
-        size, count = tree.size, len(self.kinds)
+        whole = (kinds != lay.COORDINATE) | (tree.cols[frames[:, 0], lay.KIND] != lay.BALL)
+        self.is_served = bool((np.isin(kinds, SERVED) & whole).all())
+        # items: squares of the gap; of directions, of two of them; products with a third; moved by the second
+        self.linear, self.squared, self.along = LINEAR[kinds], kinds == lay.DISTANCE, kinds == lay.DOT2
+        self.paired = kinds == lay.DOT1
+        self.pointing, self.carried = self.paired | (kinds == lay.DIRECTION), self.paired | self.along
+        size, count = tree.size, len(kinds)
         self.next = np.zeros(self.mask.shape, dtype=int)
         for i, side, k in np.argwhere(self.mask):
             behind = np.flatnonzero(self.mask[i, side, k + 1 :])
@@ -101,11 +108,11 @@ class Certificates:
             items.append(Item(lay.DIRECTION, a, local_b=item.extra))
         self.places = output_query(tree, plain_rows(tree, items), 1)
         self.ratios = np.abs(np.array([i.extra[:2] for i in rows.source], dtype=complex).reshape(count, 2))
-        self.ratios[~np.isin(self.kinds, [lay.LINEAR_TERM, lay.WEIGHTED_POINT])] = 1.0, 0.0
+        self.ratios[~np.isin(kinds, [lay.LINEAR_TERM, lay.WEIGHTED_POINT])] = 1.0, 0.0
         self.item_of = rows.item_of[self.system.picked]
         scale = self.system.item_scale
-        self.scale = np.where(self.kinds == lay.DISTANCE, scale**2, scale)
-        self.distances = self.kinds[self.item_of] == lay.DISTANCE
+        self.scale = np.where(self.squared, scale**2, scale)
+        self.distances = self.squared[self.item_of]
         self.lengths = tracker.scales[:, 1] / tracker.scales[:, 0]  # of rods: those that are subtracted
 
     def _axis(self, n: int) -> Item:
@@ -120,8 +127,8 @@ class Certificates:
 
     def _near(self, states: np.ndarray) -> _Near:
         """Return the norms at states (B, S)."""
-        tree, kinds, cols = self.tree, self.kinds, self.tree.cols
-        size, count, parents = tree.size, len(kinds), tree.cols[:, lay.PARENT]
+        tree, cols = self.tree, self.tree.cols
+        size, count, parents = tree.size, len(self.frames), cols[:, lay.PARENT]
         columns, entries = tree.single_columns
         T = self.places.arrays(states)[0].reshape(len(states), -1, 3)
         ends, frames = T[:, 5 * size :].reshape(len(states), count, 3, 3), T[:, 2 * size : 5 * size]
@@ -150,23 +157,21 @@ class Certificates:
         axes = axes * self.closure.transfer.column_scale
         norms = np.linalg.norm(ends, axis=3) * (1 + turned[..., None])
         gap = np.linalg.norm(ends[:, :, 0] - ends[:, :, 1], axis=2) + 2 * moved
-        factor = np.select(
-            [kinds == k for k in (lay.DIRECTION, lay.DOT1, lay.DOT2, lay.WEIGHTED_POINT)],
-            [norms[..., 0], norms[..., 0] * norms[..., 1], norms[..., 2], self.ratios[:, 0]],
-            default=np.where(LINEAR[kinds], 0.0, 1.0),
-        )
-        distance = kinds == lay.DISTANCE
-        longs = np.isin(kinds, [lay.POINT, lay.WEIGHTED_POINT, lay.DISTANCE, lay.DOT2])
-        wrong = factor * 2 * moved * longs * np.where(distance, 2 * gap, 1.0)
-        noise = wrong + factor * 2 * turned * np.where(distance, gap**2, np.where(longs, gap, 1.0))
+        factor = self.ratios[:, 0] * np.where(self.pointing, norms[..., 0], 1.0)
+        factor = factor * np.where(self.paired, norms[..., 1], 1.0) * np.where(self.along, norms[..., 2], 1.0)
+        factor = np.where(self.linear, 0.0, factor)
+        wrong = factor * 2 * moved * np.where(self.squared, 2 * gap, ~self.pointing)
+        sizes = np.where(self.pointing, 1.0, np.where(self.squared, gap**2, gap))
+        noise = wrong + 2 * turned * factor * sizes
         linear = self.ratios[:, 0] * (x @ tree.paths.T)[:, self.frames[:, 0]] + self.ratios[:, 1]
+        noise = np.where(self.linear, unit[:, None] * linear, noise)
         return _Near(
             axes * turning,
             axes * ~turning,
             (links + 2 * moved[..., None, None]) * self.mask,
             gap,
             factor,
-            self._by_rows(np.where(LINEAR[kinds], unit[:, None] * linear, noise)),
+            self._by_rows(noise),
             self._by_rows(wrong),
             turned[:, 0],
         )
@@ -177,7 +182,6 @@ class Certificates:
 
     def _series(self, near: _Near, r: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
         """Return the series of rows (B, P) at r (B, M), and their first two derivatives along w (B, M)."""
-        kinds = self.kinds
         at, turned = (np.cumsum(self.mask * (near.turn * x)[:, None, None], axis=3) for x in (r, w))
         slid, slides = (self.mask * (near.slide * x)[:, None, None] for x in (r, w))
         E, long = np.exp(at), near.links + slid
@@ -185,12 +189,12 @@ class Certificates:
         slopes = (long * turned + slides) * E, (long * turned + 2 * slides) * turned * E
         gap = [way.sum(axis=(2, 3)) for way in (change, *slopes)]
         gap[0] += near.gap
-        b, a = np.isin(kinds, [lay.DIRECTION, lay.DOT1]), np.isin(kinds, [lay.DOT1, lay.DOT2])
-        total, rate = (x[..., 0, -1] * b + x[..., 1, -1] * a for x in (at, turned))
+        total = at[..., 0, -1] * self.pointing + at[..., 1, -1] * self.carried
+        rate = turned[..., 0, -1] * self.pointing + turned[..., 1, -1] * self.carried
         vector = near.factor * np.exp(total)
-        lengths, pointing = kinds == lay.DISTANCE, b
-        other = [np.where(lengths, g, np.where(k == 0, vector, vector * rate**k)) for k, g in enumerate(gap)]
-        gap = [np.where(pointing, 1.0 * (k == 0), g) for k, g in enumerate(gap)]
+        vectors = vector, vector * rate, vector * rate**2
+        other = [np.where(self.squared, g, v) for g, v in zip(gap, vectors, strict=True)]
+        gap = [np.where(self.pointing, float(k == 0), g) for k, g in enumerate(gap)]
         value = other[0] * gap[0]
         first = other[1] * gap[0] + other[0] * gap[1]
         second = other[2] * gap[0] + 2 * other[1] * gap[1] + other[0] * gap[2]
@@ -229,7 +233,7 @@ class Certificates:
             noise[:, k] += 32 * EPS * size[:, None]
             goals = (values - left)[:, k].reshape(-1, 3, 3)
             made = np.zeros((len(p), 3, len(kept)), complex)
-            made[:, :, k] = np.cross(np.eye(3)[:, None], goals[:, None]).reshape(-1, 3, 9) / 2
+            made[:, :, k] = (goals[:, None] @ HALF_TURNS).reshape(-1, 3, 9)
             axes.append(made)
         whole = np.broadcast_to(np.eye(len(kept))[kept], (len(p), kept.sum(), len(kept)))
         return left, slope[..., None] * G, noise, np.concatenate([whole, *axes], axis=1)
@@ -254,32 +258,34 @@ class Certificates:
         near = self._near(states)
         sums, noise = np.abs(A), noise + near.noise
         w = sums.sum(axis=2)
-        rounding = (1 + 8 * len(self.distances) * EPS), 8 * len(self.distances) * EPS
-        eta = np.abs(np.einsum("bnp,bp->bn", A, left))
-        eta += np.einsum("bnp,bp->bn", sums, noise + rounding[1] * np.abs(left))
-        rho = 2 * rounding[0] * (eta / w).max(axis=1)
-        kappa = np.einsum("bnm,bm->bn", np.abs(np.eye(A.shape[1]) - A @ G), w)
-        errors = np.einsum("bpm,bm->bp", np.abs(G), w) * rounding[1]
+        rounding = 8 * len(self.distances) * EPS  # of products of matrices, and of the bounds themselves
+        eta = np.abs((A @ left[..., None])[..., 0])
+        eta += (sums @ (noise + rounding * np.abs(left))[..., None])[..., 0]
+        rho = 2 * (1 + rounding) * (eta / w).max(axis=1)
+        kappa = np.abs(np.eye(A.shape[1]) - A @ G)
+        errors = (np.abs(G) @ w[..., None])[..., 0] * rounding
         series = self._series(near, rho[:, None] * w, w)
         errors += 4 * near.turn_noise[:, None] * series[1]
         errors += near.lever_noise * (near.turn * w).sum(axis=1)[:, None]
-        kappa += np.einsum("bnp,bp->bn", sums, errors + rho[:, None] * series[2])
+        errors += rho[:, None] * series[2]
+        kappa = (kappa @ w[..., None] + sums @ errors[..., None])[..., 0]
         for _, turn, _ in self.tracker.parameters.poses:  # less than a half turn from the pose
             k = slice(turn, turn + 9)
             off = (np.abs(left) + noise + rho[:, None] * series[1])[:, k].sum(axis=1)
             fine &= off * np.linalg.norm(C[:, :, k], axis=(1, 2)) < 0.5
-        good = fine & (rounding[0] * (kappa / w).max(axis=1) <= 0.5)
+        good = fine & ((1 + rounding) * (kappa / w).max(axis=1) <= 0.5)
         radii = rho * w.max(axis=1)
         return np.where(good & (radii <= RADIUS_MAX), radii, np.nan)
 
     def counts(
         self, states: np.ndarray, owner: np.ndarray, p: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the numbers (B,) of certified solutions among states (n, S), for real parameters p (B, m).
 
         They are pairwise distinct modulo full turns and flips. The second number is that of real ones: a ball
         about a real state is its own conjugate, and so is the only solution in it. The third (B,) is True if
-        each of the others has a ball without real states. `owner` (n,) are the members of the states.
+        each of the others has a ball without real states. Radii (n,) follow, of balls about real parts of
+        states that are nearly real. `owner` (n,) are the members of the states.
         """
         tracker, size = self.tracker, np.ones(len(states))
         real = tracker.imaginary(states) < REAL_ATOL
@@ -293,7 +299,7 @@ class Certificates:
             k = np.flatnonzero(good & (owner == b))
             good[k] = self._apart(states[k], radii[k])
         numbers = [np.bincount(owner[k], minlength=len(p)) for k in (good, good & real, good & ~decided)]
-        return numbers[0], numbers[1], numbers[2] == 0
+        return numbers[0], numbers[1], numbers[2] == 0, radii
 
     def _apart(self, states: np.ndarray, radii: np.ndarray) -> np.ndarray:
         """Return a mask (n,) of balls about states (n, S) that meet no other one."""

@@ -57,6 +57,8 @@ class Ends:
         Number of paths that end on parts of positive dimension.
     certified, certified_real, decided : (B,)
         Number of distinct certified ends, and of the real ones; True if the others are certainly not real.
+    radius : (n,)
+        Radii of balls about the states that certainly have one solution, NaN without a certificate.
     """
 
     states: np.ndarray
@@ -70,6 +72,7 @@ class Ends:
     certified: np.ndarray
     certified_real: np.ndarray
     decided: np.ndarray
+    radius: np.ndarray
 
 
 class GenericSolutions:
@@ -330,7 +333,7 @@ class GenericSolutions:
         near = singular[(off[singular] >= REAL_ATOL) & (off[singular] < SINGULAR_REAL_ATOL)]  # less accurate
         real[near] = tracker.solves(ends[finite][near].real.astype(complex), target[owner[near]])
         on_parts = np.bincount(owner[moving], minlength=number)
-        certified, certified_real, decided = self.certificates.counts(ends[finite], owner, target)
+        *certified, radii = self.certificates.counts(ends[finite], owner, target)
         kept = real | moving
         owner, k, moving = owner[kept], k[kept], moving[kept]
         times = 2 ** len(tracker.flips)
@@ -344,9 +347,10 @@ class GenericSolutions:
             float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
             np.tile(moving, times),
             times * on_parts,
-            times * certified,
-            times * certified_real,
-            decided,
+            times * certified[0],
+            times * certified[1],
+            certified[2],
+            np.tile(radii[kept], times),
         )
 
     def certified(self, states: np.ndarray, values: np.ndarray) -> np.ndarray:
