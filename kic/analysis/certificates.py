@@ -113,7 +113,8 @@ class Certificates:
         scale = self.system.item_scale
         self.scale = np.where(self.squared, scale**2, scale)
         self.distances = self.squared[self.item_of]
-        self.lengths = tracker.scales[:, 1] / tracker.scales[:, 0]  # of rods: those that are subtracted
+        scales = tracker.parameters.tables()[1]
+        self.lengths = scales[:, 1] / scales[:, 0]  # of rods: those that are subtracted
 
     def _axis(self, n: int) -> Item:
         """Return the item of the axis of a column; those of a ball joint are fixed in its first body."""
