@@ -325,6 +325,7 @@ def test_eight_configurations_of_an_arm_with_a_spherical_wrist() -> None:
     q = np.array([0.0, 0.5, -2.2, 0.0, 0.8, 0.0]) + np.random.default_rng(7).uniform(-1, 1, size=(3, 6))
     found = modes_of(arm, {"link6": arm.at(q).pose("link6")})
     assert found.completeness.generic == 8  # D. L. Pieper, 1968
+    assert found.completeness.evidence == "proven number"
     assert (found.completeness.real == 8).all()
     apart = np.abs(np.exp(1j * found.configuration.phi) - np.exp(1j * q)).max(axis=-1)
     assert apart.min(axis=0).max() < 1e-7
@@ -683,3 +684,27 @@ def test_a_body_on_five_rods_and_a_plane() -> None:
     known = modes_of(m).completeness
     assert (known.generic, known.evidence) == (40, "proven number")
     assert "six distances: " in known.statement
+
+
+@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("parallel", [True, False])
+def test_arms_with_three_parallel_or_intersecting_axes(monkeypatch, first: int, parallel: bool) -> None:
+    """They have 8 solutions, which loops find, too (D. L. Pieper, 1968)."""
+    rng = np.random.default_rng(60 + first)
+    a, d = rng.uniform(0.2, 1.0, size=(2, 6))
+    alpha, q = rng.uniform(-3, 3, size=(2, 6))
+    if parallel:
+        alpha[first : first + 2] = 0.0
+    else:
+        a[first : first + 2] = d[first + 1] = 0.0
+    for proven in (True, False):
+        arm = arm_of_six(a, d, alpha)
+        known = modes_of(arm, {"hand": arm.at(q).pose("hand")}).completeness
+        assert (known.generic, known.finite, known.lost) == (8, 8, 0)
+        assert (known.evidence == "proven number") == proven
+        monkeypatch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
+    # a small offset brings the other eight, from far away
+    d[first + 1] += 0.0 if parallel else 0.1
+    alpha[first] += 0.1 if parallel else 0.0
+    arm = arm_of_six(a, d, alpha)
+    assert modes_of(arm, {"hand": arm.at(q).pose("hand")}).completeness.generic == 16

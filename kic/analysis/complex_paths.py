@@ -38,6 +38,8 @@ REGULAR_CONDITION_MAX = 1e7
 # residual of a solution (scaled rows); it grows with imaginary turns, as squares of cosines do: largest
 # logarithm
 RESIDUAL_MAX, NOISE_MAX = 3e-13, 14.0
+# residual of a solution of combined rows that does not satisfy all rows, at least
+JUMP_RESIDUAL = 1e-3
 # Newton steps that refine a solution; a step along a part of positive dimension (rad, lengths)
 REFINING_STEPS, PART_STEP = 3, 1e-3
 
@@ -299,6 +301,10 @@ class Tracker:
                 self.bar.show(first / len(states))
             count = min(PATHS_AT_ONCE, len(states) - first)
             over_batch(partial(work, first), count, PATH_US)
+        k = np.flatnonzero(shares == 1)
+        if self.mix.shape[0] < self.mix.shape[1] and k.size:
+            # a path that jumped satisfies the combinations of rows, but not all rows
+            shares[k[~(self.residual(states[k], end[k]) < JUMP_RESIDUAL)]] = kernel.ALMOST
         return states, shares
 
     def residual(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:

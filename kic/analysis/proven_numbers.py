@@ -14,6 +14,7 @@ import numpy as np
 
 from kic.description.validation import GROUND
 from kic.kernels import layout as lay
+from kic.kinematics.tree import PLANARITY_ATOL, Tree
 from kic.transfer.closure import Closure
 
 # joints between links (a, b, is_prismatic) of a planar linkage; link 0 is ground
@@ -35,11 +36,24 @@ def proven_number(closure: Closure) -> tuple[int, str] | None:
         (row,) = {item.frame_b for item in items}
         path = tree.path(row)
         if len(path) == len(kinds) == 6 and (kinds == lay.REVOLUTE).all():
-            return (
-                16,
-                "six revolute joints in series: E. J. F. Primrose, 1986; H.-Y. Lee and C.-G. Liang, 1988",
-            )
+            return _arm_number(tree)
     return _platform_number(closure) or _planar_number(closure)
+
+
+def _arm_number(tree: Tree) -> tuple[int, str]:
+    """Return the largest number of solutions of six revolute joints in series."""
+    axes = np.array([a[:, 2] for a in tree.zero_axes]).real
+    places = np.array(tree.zero_origins).real
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    for k in range(4):
+        three = slice(k, k + 3)
+        parallel = np.abs(np.cross(axes[k], axes[three])).max() < PLANARITY_ATOL
+        A, b = across[three].reshape(9, 3), (across[three] @ places[three, :, None]).ravel()
+        point = np.linalg.lstsq(A, b, rcond=None)[0]
+        if parallel or np.abs(A @ point - b).max() < PLANARITY_ATOL * np.ptp(places, axis=0).max():
+            how = "parallel" if parallel else "in one point"
+            return 8, f"three consecutive axes {how}: D. L. Pieper, 1968; C. Mavroidis and B. Roth, 1994"
+    return 16, "six revolute joints in series: E. J. F. Primrose, 1986; H.-Y. Lee and C.-G. Liang, 1988"
 
 
 def _platform_number(closure: Closure) -> tuple[int, str] | None:
