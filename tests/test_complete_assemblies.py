@@ -85,7 +85,7 @@ def test_numbers_of_the_literature(monkeypatch, name: str) -> None:
     assert known.evidence != "loops" or "no proof" in known.statement
     proven = modes_of(kic.load(name)).completeness
     assert proven.generic == LITERATURE[name]
-    assert (proven.evidence == "proven number") == (name not in ("three-rps", "rssr"))
+    assert (proven.evidence == "proven number") == (name != "rssr")
     assert known.real == len(found) <= known.finite + known.infinite == known.generic
     assert known.lost == 0
 
@@ -142,13 +142,17 @@ def test_forty_real_configurations_of_dietmaiers_platform() -> None:
     assert not found.singular.any()
 
 
-def test_a_platform_with_six_points_on_three() -> None:
+def test_a_platform_with_six_points_on_three(monkeypatch) -> None:
     """The 6-3 platform has 16: P. Nanua, K. J. Waldron, V. Murthy, IEEE Trans. Rob. Autom. 6, 1990."""
     rng = np.random.default_rng(10)
     top = rng.normal(size=(3, 3))[[0, 0, 1, 1, 2, 2]] + [0.0, 0.0, 1.0]
-    known = modes_of(platform(rng.normal(size=(6, 3)) * [1.0, 1.0, 0.0], top)).completeness
-    assert (known.generic, known.finite, known.lost) == (16, 16, 0)
-    assert known.evidence in ("loops", "trace test")
+    base = rng.normal(size=(6, 3)) * [1.0, 1.0, 0.0]
+    for proven in (True, False):
+        for ends in ((base, top), (top, base)):
+            known = modes_of(platform(*ends)).completeness
+            assert (known.generic, known.finite, known.lost) == (16, 16, 0)
+            assert (known.evidence == "proven number") == proven
+        monkeypatch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
 
 
 def test_sixteen_solutions_of_a_general_arm() -> None:
@@ -518,7 +522,7 @@ def test_distinct_solutions_among_many_and_few_states(monkeypatch, name) -> None
     assert np.array_equal(found[0].counts, found[1].counts)
 
 
-def test_an_interrupted_search_can_go_on(monkeypatch, capsys) -> None:
+def test_an_interrupted_search_can_go_on(monkeypatch, no_proofs, capsys) -> None:
     m = kic.load("three-rps")
     loop = GenericSolutions.loop
 
@@ -574,7 +578,7 @@ def test_lost_paths_leave_the_numbers_of_other_members(monkeypatch) -> None:
     assert np.array_equal(numbers, [2, np.nan, 2], equal_nan=True)
 
 
-def test_mirrored_loops_are_no_evidence_of_moves() -> None:
+def test_mirrored_loops_are_no_evidence_of_moves(no_proofs) -> None:
     """Loops that return with conjugate solutions exchange known ones; only polygons count as moves."""
     m = kic.load("three-rps")
     modes_of(m)

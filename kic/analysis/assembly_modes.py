@@ -81,7 +81,7 @@ class Completeness:
         Number of loops after which no new solution was found.
     chance : float
         Estimated chance that one is missing: after so many loops, if they move it as often as the others.
-        Loops by real values exchange conjugate solutions and do not count.
+        Loops by real values exchange conjugate solutions and do not count. 0 for a proven number.
     """
 
     evidence: str

@@ -231,6 +231,8 @@ class GenericSolutions:
     @property
     def chance(self) -> float:
         """Estimated chance that one solution is missing, if polygons move it as often as the others."""
+        if self.is_proven:
+            return 0.0
         return float((1 - (1 + self.moved) / (2 + self.tracked)) ** self.polygons)
 
     @property

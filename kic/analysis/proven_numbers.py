@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from kic.description.validation import GROUND
 from kic.kernels import layout as lay
 from kic.kinematics.tree import PLANARITY_ATOL, Tree
 from kic.transfer.closure import Closure
+from kic.transfer.constraint_system import ends_of
 
 # joints between links (a, b, is_prismatic) of a planar linkage; link 0 is ground
 Joints = list[tuple[int, int, bool]]
@@ -60,7 +62,8 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
     """Return the largest number of solutions of a body on six distances or rods from another one.
 
     Given coordinates stand still. A rod has a universal and a spherical joint, and both ways of the former. A
-    given translation of a free joint is a distance from a point at infinity.
+    link with a revolute and a spherical joint moves a point on a circle, as two distances do. A given
+    translation of a free joint is a distance from a point at infinity.
     """
     t = closure.transfer
     tree, drawing = t.tree, t.tree.description
@@ -75,26 +78,42 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
     label = _components(len(number), [(number[a], number[b]) for a, b in fixed])
     link = {body: int(label[k]) for body, k in number.items()}
     at_frame = {tree.frame[body]: link[body] for body in number}
-    distances = [{at_frame[x.frame_a], at_frame[x.frame_b]} for x in items if x.kind == lay.DISTANCE]
-    ends: dict[int, list[tuple[str, int]]] = {}
+    # the two bodies of each distance, each with a point
+    distances: list[dict[int, Any]] = [
+        dict(zip((at_frame[x.frame_b], at_frame[x.frame_a]), ends_of(tree, x), strict=True))
+        for x in items
+        if x.kind == lay.DISTANCE
+    ]
+    ends: dict[int, dict[str, tuple[int, Any]]] = {}
+    joints = 0
     for joint in drawing.joints:
         a, b = (link[body] for body in joint.bodies)
         own = given.intersection(joint.components)
         if joint.type == "free":
-            distances += [{a, b}] * len(own & set(joint.components[:3]))
+            distances += [{a: None, b: None}] * len(own & set(joint.components[:3]))
             own -= set(joint.components[:3])
         elif a != b:
-            ends.setdefault(a, []).append((joint.type, b))
-            ends.setdefault(b, []).append((joint.type, a))
+            joints += 1
+            for here, there in ((a, b), (b, a)):
+                ends.setdefault(here, {})[joint.type] = there, joint.at
         if own and a != b:
             return None
-    rods = [k for k, own in ends.items() if sorted(kind for kind, _ in own) == ["spherical", "universal"]]
-    distances += [{other for _, other in ends[k]} for k in rods]
-    bodies = distances[0] if distances else set[int]()
-    whole = {*link.values()} == {*rods} | bodies | {0} and sum(map(len, ends.values())) == 4 * len(rods)
-    if not whole or len(distances) != 6 or any(x != bodies for x in distances):
+    rods = [own for own in ends.values() if own.keys() == {"universal", "spherical"}]
+    circles = [own for own in ends.values() if own.keys() == {"revolute", "spherical"}]
+    distances += [dict(own.values()) for own in rods]
+    distances += [{own["spherical"][0]: own["spherical"][1], own["revolute"][0]: None} for own in circles] * 2
+    bodies = distances[0].keys() if distances else {0}
+    legs = len(rods) + len(circles)
+    whole = len({*link.values()} - bodies) == legs and joints == 2 * legs
+    if not whole or len(distances) != 6 or any(x.keys() != bodies for x in distances):
         return None
     ways = f", and 2 ways of each of {len(rods)} universal joints" if rods else ""
+    for body in bodies:
+        points = [x[body] for x in distances if x[body] is not None]
+        places = np.array(points, dtype=complex).real.reshape(-1, 3)
+        apart = np.abs(places[:, None] - places).max(axis=2)
+        if len(points) == 6 and ((apart < PLANARITY_ATOL * apart.max()).sum(axis=1) == 2).all():
+            return 16 * 2 ** len(rods), f"16 with three points on circles{ways}: P. Nanua et al., 1990"
     return 40 * 2 ** len(rods), f"40 on six distances{ways}: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
 
 
