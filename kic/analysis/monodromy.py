@@ -115,18 +115,22 @@ class GenericSolutions:
             return np.full(len(states), -1)
         from scipy.spatial import cKDTree
 
-        apart, index = cKDTree(self.tracker.embedded(self.states)).query(self.tracker.embedded(states))
+        known, points = (self.tracker.embedded(x) for x in (self.states, states))
+        apart, index = cKDTree(known).query(points, distance_upper_bound=SAME_ATOL)
         return np.where(apart < SAME_ATOL, index, -1)
 
     def add(self, states: np.ndarray) -> int:
         """Add solutions at the base that are new; return their number."""
-        before = len(self.states)
-        for b in np.flatnonzero(self.close_to_known(states) < 0):
-            if self.close_to_known(states[[b]])[0] < 0:
-                self.states = np.concatenate([self.states, states[[b]]])
-        if len(self.states) > before:
-            self.clean, self.polygons, self.trace_degree = 0, 0, None
-        return len(self.states) - before
+        new = states[self.close_to_known(states) < 0]
+        if not len(new):
+            return 0
+        from scipy.spatial import cKDTree
+
+        pairs = cKDTree(self.tracker.embedded(new)).query_pairs(SAME_ATOL, output_type="ndarray")
+        new = np.delete(new, pairs[:, 1], axis=0)
+        self.states = np.concatenate([self.states, new])
+        self.clean, self.polygons, self.trace_degree = 0, 0, None
+        return len(new)
 
     def to_base(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return the solutions at the base to which states (B, S) at parameters (B, n) continue."""
@@ -271,6 +275,7 @@ class GenericSolutions:
         try:
             if not self.starts:
                 self.start(STARTS // 2)
+                seeds = np.concatenate([self.reference[None], seeds])
             if len(seeds):
                 t = tracker.closure.transfer
                 values = tracker.closure.rows(seeds)[0] * t.scale
