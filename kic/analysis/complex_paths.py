@@ -18,6 +18,7 @@ from kic.kernels import layout as lay
 from kic.kernels import path_tracking as kernel
 from kic.kernels.threads import over_batch
 from kic.kinematics.state import integrate
+from kic.numerics.gauss_newton import least_squares_step
 from kic.numerics.linalg import condition_number
 from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
@@ -321,7 +322,7 @@ class Tracker:
             values, G = self.closure.rows(states)
             left, slope = self.parameters.residual(p, values)
             G[~np.isfinite(G).all(axis=(1, 2))] = 0
-            states = self.moved(states, -(np.linalg.pinv(G, rcond=rcond) @ (left / slope)[..., None])[..., 0])
+            states = self.moved(states, least_squares_step(G, left / slope, 0.0, rcond))
         return states
 
     def _far(self, states: np.ndarray) -> np.ndarray:
@@ -457,7 +458,7 @@ class Tracker:
             states, values, G = states[fine], values[fine], G[fine]
             if not len(states):
                 break
-            step = -(np.linalg.pinv(G, rcond=1e-9) @ values[..., None])[..., 0]
+            step = least_squares_step(G, values, 0.0, 1e-9)
             length = np.abs(step).max(axis=1, keepdims=True)
             states = self.moved(states, step / np.maximum(length, 1.0))
         if closure.transfer.owners:

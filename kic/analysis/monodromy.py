@@ -32,6 +32,8 @@ TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 3_000, 12
 TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 # loops without a new solution: at least, at most; all loops; the estimated chance below which they end
 LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
+# number of solutions, and share of their paths, that a loop may lose and count nevertheless
+MANY_STATES_MIN, LOST_SHARE_MAX = 200, 0.1
 # loops in a row that lose paths and find nothing new, after which another base is chosen
 STUCK_LOOPS_MAX = 8
 
@@ -83,11 +85,14 @@ class GenericSolutions:
     states : (N, S)
         Distinct solutions at the parameters `base`.
     loops, clean, polygons : int
-        Loops tracked; the last ones, without a lost path, that found nothing new; the polygons of these.
+        Loops tracked; the last ones, without a lost path, that found nothing new; the polygons of these. With
+        many solutions, a few may be lost.
+    lost_share : float
+        Largest share of the paths that one of these loops lost.
     new, stuck : int
         Number of solutions that the last loop found; of the last loops that lost paths and found none.
     moved, tracked : int
-        Paths of polygons that ended in another solution than their start, and all that ended. Mirrored loops
+        Paths of polygons that ended in another solution than their start, and all of them. Mirrored loops
         exchange conjugate solutions, which is no sign that they reach others.
     hits, starts : int
         Random complex starts that led to solutions which were known, and all.
@@ -106,6 +111,7 @@ class GenericSolutions:
         self.states = np.zeros((0, len(reference)), complex)
         self.loops = self.clean = self.polygons = self.moved = self.tracked = self.lost = 0
         self.hits = self.starts = self.new = self.stuck = 0
+        self.lost_share = 0.0
         self.proven = proven_number(closure)
         self.trace_degree: int | None = None
 
@@ -129,7 +135,7 @@ class GenericSolutions:
         pairs = cKDTree(self.tracker.embedded(new)).query_pairs(SAME_ATOL, output_type="ndarray")
         new = np.delete(new, pairs[:, 1], axis=0)
         self.states = np.concatenate([self.states, new])
-        self.clean, self.polygons, self.trace_degree = 0, 0, None
+        self.clean, self.polygons, self.lost_share, self.trace_degree = 0, 0, 0.0, None
         return len(new)
 
     def to_base(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -174,14 +180,17 @@ class GenericSolutions:
         if not mirrored:
             apart = np.abs(self.tracker.embedded(ends[good]) - self.tracker.embedded(self.states[good]))
             self.moved += int((apart.max(axis=1, initial=0.0) > SAME_ATOL).sum())
-            self.tracked += int(good.sum())
+            self.tracked += len(good)
         self.lost += int((~good).sum())
         self.new = self.add(ends[good])
         self.stuck = 0 if self.new or good.all() else self.stuck + 1
-        if not self.new and good.all():
+        lost = float(1 - good.mean())
+        if not self.new and (not lost or (len(good) >= MANY_STATES_MIN and lost < LOST_SHARE_MAX)):
             self.clean += 1
             self.polygons += not mirrored
-        self.start(STARTS // 2)
+            self.lost_share = max(self.lost_share, lost)
+        if self.starts or self.loops <= LOOPS_MIN:  # some mechanisms have none that lead anywhere
+            self.start(STARTS // 2)
         if self.stuck >= STUCK_LOOPS_MAX:
             self.move_base()
 
@@ -275,7 +284,8 @@ class GenericSolutions:
         try:
             if not self.starts:
                 self.start(STARTS // 2)
-                seeds = np.concatenate([self.reference[None], seeds])
+                regular = tracker.is_regular(self.reference[None])
+                seeds = np.concatenate([self.reference[None][regular], seeds])
             if len(seeds):
                 t = tracker.closure.transfer
                 values = tracker.closure.rows(seeds)[0] * t.scale
@@ -375,6 +385,8 @@ class GenericSolutions:
         if flips:
             found += f", {len(self.states)} apart from half turns of {flips} universal joints"
         searched = f"{self.clean} monodromy loops and {self.starts} random starts"
+        if self.lost_share:
+            searched += f" (which lost up to {self.lost_share:.1%} of the paths of a loop)"
         if reason:
             return "incomplete", f"incomplete, because {reason}; {found}"
         if self.proven is not None and self.is_proven:

@@ -73,7 +73,7 @@ def gauss_newton(
         active = every[going]
         if not active.size:
             break
-        step = _step(J[active], error[active], (factor[active] * norm[active])[:, None], rtol)
+        step = least_squares_step(J[active], error[active], (factor[active] * norm[active])[:, None], rtol)
         step /= np.maximum(1.0, (np.abs(step) / step_max).max(axis=1, initial=0.0))[:, None]
         trial = move(points[active], step)
         trial_error, trial_J = rows(trial, active)
@@ -95,11 +95,13 @@ def gauss_newton(
     return points, norm
 
 
-def _step(J: np.ndarray, error: np.ndarray, damping: np.ndarray, rtol: float) -> np.ndarray:
+def least_squares_step(
+    J: np.ndarray, error: np.ndarray, damping: np.ndarray | float, rtol: float
+) -> np.ndarray:
     """Return the damped least-squares steps (B, N) for derivatives (B, P, N) and residuals (B, P)."""
     U, sigma, V = np.linalg.svd(J, full_matrices=False)
     largest = sigma.max(axis=1, initial=0.0, keepdims=True)
     kept = (sigma > rtol * largest) & (largest > DERIVATIVE_MIN)
     damped = np.where(kept, sigma**2 + (np.minimum(damping, 1.0) * largest) ** 2, 1.0)
     inverse = np.where(kept, sigma / damped, 0.0)
-    return -np.einsum("bkn,bk->bn", V, inverse * np.einsum("bpk,bp->bk", U, error))
+    return -np.einsum("bkn,bk->bn", V.conj(), inverse * np.einsum("bpk,bp->bk", U.conj(), error))
