@@ -14,7 +14,7 @@ import pytest
 import kic
 
 sys.path.insert(0, str(Path(__file__).parent))
-from benchmarks import exported, exudyn_peer, jobs, loops, run, starts, swings, timing
+from benchmarks import exported, exudyn_peer, jobs, loops, nine_points, run, starts, swings, timing
 from benchmarks.ladder import ladder
 from benchmarks.peers import DisagreementError
 
@@ -147,3 +147,31 @@ def test_optimal_motions_agree() -> None:
     costs = [cost for _, _, cost, _ in found]
     assert np.ptp(costs) <= 1e-6 * costs[0]  # the tolerance of IPOPT is 1e-8, and its scaling unknown
     assert found[0][0] <= found[2][0]  # iterations with the exact Hessian of fewer variables
+
+
+def test_cognates_have_the_coupler_curve() -> None:
+    """Six four-bars pass through nine points; small changes of one miss them."""
+    m, points = nine_points.path_problem()
+    known = nine_points.linkages(m, m.at().state[None].astype(complex))
+    both = np.stack([points, points.conj()], axis=1)
+    six = np.concatenate([known, *nine_points.relatives(known)])
+    assert nine_points.path_residuals(six, both).max() < 1e-12
+    assert nine_points.path_residuals(known + 1e-4, both)[0] > 1e-6
+    assert nine_points.classes(six) == (1, 1)
+    assert nine_points.classes(six[:5]) == (1, 0)
+    assert len({tuple(x) for x in six.reshape(6, -1).round(6)}) == 6
+
+
+@pytest.mark.slow
+def test_five_points_with_given_pivots() -> None:
+    """There are 36 four-bars: A. P. Morgan, C. W. Wampler, Journal of Mechanical Design 112, 1990."""
+    m, points = nine_points.path_problem(5)
+    modes = m.assembly_modes(
+        nine_points.values_of(points, pivots=True), complete=True, starts=1, rng=np.random.default_rng(1)
+    )
+    known = modes.completeness
+    assert (known.generic, known.finite, known.lost) == (36, 36, 0)
+    states = modes.configuration.state
+    both = np.stack([points, points.conj()], axis=1)
+    assert nine_points.path_residuals(nine_points.linkages(m, states), both).max() < 1e-9
+    assert 0 < known.real == len(states) <= 36

@@ -4,13 +4,13 @@ H. Alt posed the problem in 1923. C. W. Wampler, A. P. Morgan and A. J. Sommese,
 nine-point path synthesis problem for four-bar linkages", Journal of Mechanical Design 114, 1992, pp. 153-159,
 found 1,442 triples of Roberts' cognates: 8,652 complex solutions, with the exchange of the two cranks.
 
-The linkage stands in one posture for each point P_j but the first, P_0. With the pivots A_k on ground,
-A_k + c_k on the cranks, and P_0 + b_k = A_k + c_k on the coupler, k = 0, 1, all postures satisfy
+The linkage has one configuration for each point P_j but the first, P_0. With the pivots A_k on ground,
+A_k + c_k on the cranks, and P_0 + b_k = A_k + c_k on the coupler, k = 0, 1, all of them satisfy
 
     A_k + R(φ_kj) c_k = P_j + R(θ_j) b_k.
 
-Slides serve as the unknown A, b and c; couplings make those of all postures equal. The values of the position
-problem are the coordinates of the points. With given pivots and five points there are 36 solutions:
+Slides serve as the unknown A, b and c; couplings make them equal in all configurations. The values of the
+position problem are the coordinates of the points. With given pivots and five points there are 36 solutions:
 A. P. Morgan, C. W. Wampler, "Solving a planar four-bar design problem using continuation", Journal of
 Mechanical Design 112, 1990, pp. 544-550.
 """
@@ -40,8 +40,8 @@ NUMBER = 8652
 SAME_ATOL = 1e-5
 
 
-def postures(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return angles (count - 1, 2) of the cranks and (count - 1,) of the coupler from the first posture."""
+def drawn_angles(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return angles (count - 1, 2) of the cranks and (count - 1,) of the coupler, from P_0 on."""
     phi = np.linspace(0, 2 * np.pi, count + 1)[1:-1]
     c, bar = COUPLER - GROUND, COUPLER[1] - COUPLER[0]
     gap = GROUND[1] - GROUND[0] - c[0] * np.exp(1j * phi)  # from the first crank to the other pivot
@@ -54,7 +54,7 @@ def postures(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def path_problem(count: int = 9) -> tuple[kic.Mechanism, np.ndarray]:
     """Return the mechanism of the problem for a number of points, and those (count - 1,) of its drawing."""
-    phi, theta = postures(count)
+    phi, theta = drawn_angles(count)
     c, b = COUPLER - GROUND, COUPLER - POINT
     pins = GROUND + c * np.exp(1j * phi)
     at = pins[:, 0] - b[0] * np.exp(1j * theta)
@@ -161,7 +161,7 @@ def classes(found: np.ndarray) -> tuple[int, int]:
 
     def place(x: np.ndarray) -> np.ndarray:
         x = x.reshape(len(x), -1)
-        x = x * np.log1p(np.abs(x)) / np.abs(x)
+        x = x * np.log1p(np.abs(x)) / np.maximum(np.abs(x), 1e-300)  # large ones have relative errors
         return np.concatenate([x.real, x.imag], axis=1)
 
     tree, members = cKDTree(place(found)), np.arange(len(found))
