@@ -85,7 +85,7 @@ def test_numbers_of_the_literature(monkeypatch, name: str) -> None:
     assert known.evidence != "loops" or "no proof" in known.statement
     proven = modes_of(kic.load(name)).completeness
     assert proven.generic == LITERATURE[name]
-    assert (proven.evidence == "proven number") == (name != "rssr")
+    assert proven.evidence == "proven number"
     assert known.real == len(found) <= known.finite + known.infinite == known.generic
     assert known.lost == 0
 
@@ -688,6 +688,21 @@ def test_a_body_on_five_rods_and_a_plane() -> None:
     known = modes_of(m).completeness
     assert (known.generic, known.evidence) == (40, "proven number")
     assert "six distances: " in known.statement
+
+
+def test_a_body_on_a_ball_joint_and_three_distances() -> None:
+    rng = np.random.default_rng(70)
+    base, top = rng.normal(size=(2, 3, 3))
+    points = [kic.Point(f"A{k}", "ground", at=tuple(p)) for k, p in enumerate(base)]
+    points += [kic.Point(f"B{k}", "plate", at=tuple(p)) for k, p in enumerate(top)]
+    joint = kic.Joint("ball", "spherical", ("ground", "plate"), at=(0.1, 0.2, 0.3))
+    distances = [kic.Distance(f"L{k}", (f"A{k}", f"B{k}")) for k in range(3)]
+    names = [d.name for d in distances]
+    m = kic.Mechanism(
+        "wrist", [kic.Body("plate")], [joint], points=points, distances=distances, coordinates=names
+    )
+    known = modes_of(m).completeness
+    assert (known.generic, known.finite, known.evidence) == (8, 8, "proven number")
 
 
 @pytest.mark.parametrize("first", range(4))

@@ -23,6 +23,13 @@ from kic.transfer.constraint_system import ends_of
 Joints = list[tuple[int, int, bool]]
 Edges = list[tuple[int, ...]]
 
+# numbers of poses of a body on distances from another one, by the joint between them and the distances
+_BODIES: dict[tuple[str, int], tuple[int | None, str]] = {
+    ("", 6): (40, "six distances: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"),
+    ("spherical", 3): (8, "three distances about a point: C. Innocenti and V. Parenti-Castelli, 1993"),
+    ("revolute", 1): (2, "a circle and a sphere"),
+    ("prismatic", 1): (2, "a line and a sphere"),
+}
 _SOURCES = "E. J. F. Primrose, F. Freudenstein and B. Roth, 1967; N. Rojas and F. Thomas, 2011"
 
 
@@ -59,11 +66,34 @@ def _arm_number(tree: Tree) -> tuple[int, str]:
 
 
 def _platform_number(closure: Closure) -> tuple[int, str] | None:
-    """Return the largest number of solutions of a body on six distances or rods from another one.
+    """Return the largest number of solutions of a body on distances or rods from another one.
 
-    Given coordinates stand still. A rod has a universal and a spherical joint, and both ways of the former. A
-    link with a revolute and a spherical joint moves a point on a circle, as two distances do. A given
-    translation of a free joint is a distance from a point at infinity.
+    Six determine it, or fewer if a joint connects the two bodies.
+    """
+    found = _distances(closure)
+    if found is None:
+        return None
+    distances, rods, joint = found
+    number, source = _BODIES.get((joint, len(distances)), (None, ""))
+    for body in distances[0]:
+        places = np.array([x[body] for x in distances if x[body] is not None], complex).real.reshape(-1, 3)
+        apart = np.abs(places[:, None] - places).max(axis=2)
+        pairs = (apart < PLANARITY_ATOL * apart.max(initial=0.0)).sum(axis=1) == 2
+        if number == 40 and len(places) == 6 and pairs.all():
+            number, source = 16, "six distances in pairs to three points: P. Nanua et al., 1990"
+    if number is None:
+        return None
+    ways = ", times 2 for each universal joint" if rods else ""
+    return number * 2**rods, source + ways
+
+
+def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None:
+    """Return the distances of a body from another one, how many are rods, and the type of their joint.
+
+    Each distance has a point on each body, or None, where it does not matter. Given coordinates stand still. A
+    rod has a universal and a spherical joint. A link with a revolute and a spherical joint moves a point on
+    a circle, as two distances do. A given translation of a free joint is a distance from a point at infinity.
+    The result is None for other mechanisms.
     """
     t = closure.transfer
     tree, drawing = t.tree, t.tree.description
@@ -78,43 +108,35 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
     label = _components(len(number), [(number[a], number[b]) for a, b in fixed])
     link = {body: int(label[k]) for body, k in number.items()}
     at_frame = {tree.frame[body]: link[body] for body in number}
-    # the two bodies of each distance, each with a point
     distances: list[dict[int, Any]] = [
         dict(zip((at_frame[x.frame_b], at_frame[x.frame_a]), ends_of(tree, x), strict=True))
         for x in items
         if x.kind == lay.DISTANCE
     ]
-    ends: dict[int, dict[str, tuple[int, Any]]] = {}
-    joints = 0
-    for joint in drawing.joints:
-        a, b = (link[body] for body in joint.bodies)
-        own = given.intersection(joint.components)
-        if joint.type == "free":
-            distances += [{a: None, b: None}] * len(own & set(joint.components[:3]))
-            own -= set(joint.components[:3])
-        elif a != b:
-            joints += 1
-            for here, there in ((a, b), (b, a)):
-                ends.setdefault(here, {})[joint.type] = there, joint.at
-        if own and a != b:
-            return None
-    rods = [own for own in ends.values() if own.keys() == {"universal", "spherical"}]
-    circles = [own for own in ends.values() if own.keys() == {"revolute", "spherical"}]
-    distances += [dict(own.values()) for own in rods]
-    distances += [{own["spherical"][0]: own["spherical"][1], own["revolute"][0]: None} for own in circles] * 2
-    bodies = distances[0].keys() if distances else {0}
-    legs = len(rods) + len(circles)
-    whole = len({*link.values()} - bodies) == legs and joints == 2 * legs
-    if not whole or len(distances) != 6 or any(x.keys() != bodies for x in distances):
+    joints = [joint for joint in drawing.joints if len({link[body] for body in joint.bodies}) > 1]
+    for joint in [joint for joint in joints if joint.type == "free"]:
+        distances += [{link[body]: None for body in joint.bodies}] * len(given & {*joint.components[:3]})
+        given -= {*joint.components[:3]}
+    joints = [joint for joint in joints if joint.type != "free"]
+    if any(given.intersection(joint.components) for joint in drawing.joints if joint.bodies not in fixed):
         return None
-    ways = f", and 2 ways of each of {len(rods)} universal joints" if rods else ""
-    for body in bodies:
-        points = [x[body] for x in distances if x[body] is not None]
-        places = np.array(points, dtype=complex).real.reshape(-1, 3)
-        apart = np.abs(places[:, None] - places).max(axis=2)
-        if len(points) == 6 and ((apart < PLANARITY_ATOL * apart.max()).sum(axis=1) == 2).all():
-            return 16 * 2 ** len(rods), f"16 with three points on circles{ways}: P. Nanua et al., 1990"
-    return 40 * 2 ** len(rods), f"40 on six distances{ways}: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"
+    ends: dict[int, dict[str, tuple[int, Any]]] = {}  # of links with one joint of each type
+    for joint in joints:
+        for here, there in (joint.bodies, joint.bodies[::-1]):
+            ends.setdefault(link[here], {})[joint.type] = link[there], joint.at
+    rods = [own for own in ends.values() if own.keys() == {"universal", "spherical"}]
+    distances += [dict(own.values()) for own in rods]
+    known = distances[0].keys() if distances else {0}
+    circles = [x for k, x in ends.items() if x.keys() == {"revolute", "spherical"} and k not in known]
+    distances += [{x["spherical"][0]: x["spherical"][1], x["revolute"][0]: None} for x in circles] * 2
+    if not distances:
+        return None
+    bodies, legs = distances[0].keys(), len(rods) + len(circles)
+    direct = [joint.type for joint in joints if {link[body] for body in joint.bodies} == bodies]
+    whole = len({*link.values()} - bodies) == legs and len(joints) == 2 * legs + len(direct)
+    if not whole or len(direct) > 1 or any(x.keys() != bodies for x in distances):
+        return None
+    return distances, len(rods), direct[0] if direct else ""
 
 
 def _planar_number(closure: Closure) -> tuple[int, str] | None:
