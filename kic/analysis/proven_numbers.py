@@ -90,9 +90,9 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
 def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None:
     """Return the distances of a body from another one, how many are rods, and the type of their joint.
 
-    Each distance has a point on each body, or None, where it does not matter. Given coordinates stand still. A
-    rod has a universal and a spherical joint. A link with a revolute and a spherical joint moves a point on
-    a circle, as two distances do. A given translation of a free joint is a distance from a point at infinity.
+    Each distance has a point on each body, or None where it does not matter. Given coordinates stand still. A
+    rod has a universal and a spherical joint. A link with a revolute and a spherical joint moves a point on a
+    circle, as two distances do. A given translation of a free joint is a distance from a point at infinity.
     The result is None for other mechanisms.
     """
     t = closure.transfer
