@@ -59,9 +59,11 @@ class Completeness:
     generic : int
         Number of complex solutions found for generic complex values. If none is missing, isolated finite
         solutions for the given values are at most as many, counted with multiplicity.
-    finite, infinite, lost : (...) int
+    finite, infinite, far, lost : (...) int
         Number of those that lead to finite solutions for each target, counted with multiplicity; to infinity;
-        and of paths that could not be completed, or end near real solutions too close to be separated.
+        to complex solutions too far to be real, which are finite or not, because rounding hides them; and of
+        paths that could not be completed, or end near real solutions too close to be separated. Solutions
+        that a relative change of the values or dimensions by about 1e-8 moves to infinity count as infinite.
     moving : (...) int
         Number of the finite ones that lie on parts of positive dimension, where a motion remains while the
         values stand still. A real configuration on such a part stands for all of it.
@@ -89,6 +91,7 @@ class Completeness:
     generic: int
     finite: np.ndarray
     infinite: np.ndarray
+    far: np.ndarray
     lost: np.ndarray
     moving: np.ndarray
     real: np.ndarray
@@ -252,7 +255,7 @@ class AssemblyModes(Printable):
         if self.counts.ndim == 1:
             sheet.say(
                 f"of {known.generic} paths from there, {known.finite} end in finite solutions, "
-                f"{known.infinite} at infinity, {known.lost} are lost; {known.real} distinct real solutions"
+                f"{known.infinite} at infinity, {known.far} too far to be real, {known.lost} are lost; {known.real} distinct real solutions"
             )
 
     def _batch_summary(self) -> Summary:
@@ -790,14 +793,14 @@ class _CompleteSearch(_AssemblySearch):
         if not self.members:
             return None
         generic, paths, batch = self.generic, self.paths, self.targets.batch
-        numbers = np.zeros((3, len(self.members)), dtype=np.intp)
+        numbers = np.zeros((4, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved
-        numbers[:, self.feasible] = paths.complex - unsolved, paths.infinite, paths.lost + unsolved
+        numbers[:, self.feasible] = paths.complex - unsolved, paths.infinite, paths.far, paths.lost + unsolved
         reason = self.reason
         if paths.lost.any() and time.monotonic() > self.deadline:
             reason = reason or "the time limit ended the search"
         elif paths.lost.any():
-            reason = f"{numbers[2].sum()} paths to the values could not be completed"
+            reason = f"{numbers[3].sum()} paths to the values could not be completed"
             if paths.off > IMAGINARY_MIN:
                 reason += f"; all were lost near infinity, at imaginary parts of {paths.off:.2g} or more"
         elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
@@ -819,13 +822,14 @@ class _CompleteSearch(_AssemblySearch):
             statement += one if len(proven) == 1 else "each target, and the number of real ones"
         else:
             statement += f". {certain.sum()} distinct complex solutions for the values are certified"
-        finite, infinite, lost = numbers.reshape(3, *batch)
+        finite, infinite, far, lost = numbers.reshape(4, *batch)
         return Completeness(
             evidence,
             statement,
             generic.number,
             finite,
             infinite,
+            far,
             lost,
             moving.reshape(batch),
             self.real.reshape(batch),

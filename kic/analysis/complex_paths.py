@@ -341,6 +341,22 @@ class Tracker:
             states[:, quaternion] = q / np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
         return states
 
+    def logarithms(self, points: np.ndarray) -> np.ndarray:
+        """Return logarithms (T, B, n) of coordinates along paths (T, B, S): of turns, ball joints and slides.
+
+        They are iθ; of a quaternion, of its component along the first one; and of a slide and the imaginary
+        unit, which is not zero for real slides.
+        """
+        parts = []
+        for _, quaternion in self.tree.ball_slices:
+            q = points[..., quaternion]
+            parts.append(
+                np.einsum("tbi,bi->tb", q, q[0].conj() / np.linalg.norm(q[0], axis=1)[:, None])[..., None]
+            )
+        z = np.concatenate([*parts, points[..., self.sliding] / self.slide_scale + 1j], axis=-1)
+        z = np.log(np.abs(z)) + 1j * np.unwrap(np.angle(z), axis=0)
+        return np.concatenate([1j * points[..., self.turning], z], axis=-1)
+
     def find_flips(self, states: np.ndarray) -> None:
         """Find half turns of universal joints that keep all rows, from random closed states (B, S).
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from kic.analysis.complex_paths import SAME_ATOL, Tracker
+from kic.kernels.path_tracking import ALMOST
 
 # smallest difference of regular solutions that two attempts find
 OTHER_ATOL = 1e-4
@@ -14,6 +15,12 @@ OTHER_ATOL = 1e-4
 IMAGINARY_MIN = 1.0
 # circles of the endgame as shares of the path; corners; turns, the largest multiplicity that is resolved
 ENDGAME_RADII, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 10.0 ** -np.arange(2, 13, 2), 8, 8
+# circles about ends at infinity, and their corners; error of logarithms of coordinates at which they close;
+# largest negative powers of a power series as shares of its growth
+FAR_RADII, FAR_CORNERS, FAR_ATOL, FAR_RTOL = 0.5 * 0.7 ** np.arange(10), 64, 1e-4, 2e-8
+# largest negative powers of analytic reciprocals of coordinates as shares of these; reciprocals of far ends,
+# which are at least 1 for real angles and rotations
+ANALYTIC_RTOL, FAR_RECIPROCAL_MAX = 1e-6, 0.05
 # distance of the ends of a closed path, as a share of its extent, and at least (rad, lengths)
 CLOSED_RTOL, CLOSED_ATOL = 1e-3, 1e-9
 # error of an estimate of two close solutions as a share of their halved difference
@@ -31,8 +38,9 @@ class Endgame:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends (B, N, S) of paths from states (N, S) at parameters (1, n) to targets (B, n).
 
-        Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, and 0 for lost paths, for regular
-        ends at which several paths of a member meet, and for states that are not `good` (N,).
+        Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, 2 for ends that are finite or infinite,
+        but too far to be real, and 0 for lost paths, for regular ends at which several paths of a member meet,
+        and for states that are not `good` (N,).
         """
         tracker, count, number = self.tracker, len(states), len(target)
         states = np.tile(states, (number, 1))
@@ -44,10 +52,14 @@ class Endgame:
             if not k.size:
                 break
             if tightness:
-                ends[k], code[k] = tracker.track(states[k], begin[k], end[k], tightness)
+                ends[k], share = tracker.track(states[k], begin[k], end[k], tightness)
+                code[k] = np.where(share < 0, ALMOST, share)  # far, but perhaps finite
                 self._accept_imaginary(ends, code, end, count)
                 code[self._jumped(ends, code == 1, count)] = 0.5
             else:
+                far = k[tracker.imaginary(ends[k]) > IMAGINARY_MIN]
+                code[far] = self._beyond(states[far], begin[far], end[far])
+                k = k[(code[k] > 0) & (code[k] < 1)]
                 ends[k], code[k], turns[k] = self._by_circles(states[k], begin[k], end[k])
                 code[self._jumped(ends, (code == 1) & (turns == 1), count)] = 0.0
         return ends.reshape(number, count, -1), code.reshape(number, count)
@@ -103,7 +115,7 @@ class Endgame:
     def _by_circles(
         self, states: np.ndarray, start: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return ends of paths by Cauchy's integral; 1, -1 at infinity, or 0 if lost; and numbers of turns.
+        """Return ends of paths by Cauchy's integral; 1, or 0 if lost; and numbers of turns.
 
         Lost paths have the last state that was reached in place of an end.
 
@@ -114,11 +126,10 @@ class Endgame:
         """
         tracker, way = self.tracker, start - end
         code, turns, here = np.zeros(len(states)), np.zeros(len(states), dtype=int), states.copy()
-        going, poles, before = np.arange(len(states)), np.zeros(len(states)), 1.0
+        going, before = np.arange(len(states)), 1.0
         for radius in ENDGAME_RADII:
             p = end[going] + before * way[going], end[going] + radius * way[going]
             here[going], share = tracker.track(here[going], *p)
-            code[going[(share < 0) | ((share < 1) & tracker._far(here[going]))]] = -1.0
             going, before = going[share == 1], radius
             if not going.size:
                 break
@@ -134,11 +145,65 @@ class Endgame:
             good = self.tracker.solves(pair, p)
             k = going[k[good]]
             here[k], code[k], turns[k] = pair[good], 1.0, 1
-            # angles that gain full turns about circles of different size have a pole at the end
-            poles[going[closed < 0]] += 1
-            code[poles == 2] = -1.0
             going = going[code[going] == 0]
         return tracker._normal(here), code, turns
+
+    def _beyond(self, states: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return codes (B,) of paths: -1 for ends at infinity, 2 for far ones, and 0 for others."""
+        way, here, before = start - end, states.copy(), 1.0
+        code, going = np.zeros(len(states)), np.arange(len(states))
+        corners = np.exp(2j * np.pi * np.arange(FAR_CORNERS + 1) / FAR_CORNERS)
+        for radius in FAR_RADII:
+            going = going[self._arrives(here, going, end + before * way, end + radius * way)]
+            if not going.size:
+                break
+            k, own, points, before = going, here.copy(), [here], radius
+            for turn in range(1, ENDGAME_TURNS_MAX + 1):
+                for a, b in pairwise(radius * corners):
+                    k = k[self._arrives(own, k, end + a * way, end + b * way)]
+                    points.append(own.copy())
+                found, closed = self._from_circle(np.array(points)[:, k], turn)
+                code[k] = np.where(closed & (found != 0), found, code[k])
+                k = k[~closed]
+                if not k.size:
+                    break
+            going = going[code[going] >= 0]
+        return code
+
+    def _from_circle(self, points: np.ndarray, turns: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes (B,) as `_beyond` from points (T, B, S) about ends, and a mask of closed paths.
+
+        At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or a
+        series in a root of t. About a circle it gains 2πi w, and Cauchy's integrals of negative powers vanish.
+        They do not if the pole is only near the end. Then the reciprocal of the coordinate may still be
+        analytic within the circle. Its mean is its value at the end, which is small if the end is far.
+        """
+        logs, turning, slides = (
+            self.tracker.logarithms(points),
+            len(self.tracker.turning),
+            self.tracker.sliding,
+        )
+        gained = 1j * np.pi * np.round((logs[-1] - logs[0]).imag / np.pi)
+        closed = (np.abs(logs[-1] - logs[0] - gained) < FAR_ATOL).all(axis=1)
+        growth, logs = -gained.imag / (2 * np.pi * turns), logs[:-1]
+        growing = growth > 0
+        growing[:, :turning] |= growth[:, :turning] < 0  # exp(iθ) is zero or infinite
+        ramp = np.arange(len(logs)) / len(logs)
+        poles = growing & (_principal(logs - ramp[:, None, None] * gained) < FAR_RTOL * np.abs(growth))
+        reciprocal = np.exp(-np.sign(growth) * logs)
+        error = ANALYTIC_RTOL * np.abs(reciprocal).max(axis=0)
+        at_end = np.where(_principal(reciprocal) < error, np.abs(reciprocal.mean(axis=0)) + error, np.inf)
+        far = growing & (at_end < FAR_RECIPROCAL_MAX)
+        far[:, logs.shape[2] - len(slides) :] = False  # real slides may be large
+        return np.where(poles.any(axis=1), -1.0, np.where(far.any(axis=1), 2.0, 0.0)), closed
+
+    def _arrives(self, states: np.ndarray, k: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Track states k in place between parameters (B, n); return a mask of complete paths.
+
+        Rounding errors of far solutions do not matter here.
+        """
+        states[k], share = self.tracker.track(states[k], start[k], end[k])
+        return (share >= ALMOST) & (self.tracker.residual(states[k], end[k]) < OTHER_ATOL)
 
     def _circles(
         self, states: np.ndarray, end: np.ndarray, way: np.ndarray
@@ -176,3 +241,11 @@ class Endgame:
         root *= np.where((root.conj() * halves[0, b, largest]).real < 0, -1, 1)
         halves = products / np.where(root == 0, 1, root)[:, None]
         return sums / (ENDGAME_CORNERS * np.maximum(turns, 1))[:, None], halves, turns
+
+
+def _principal(series: np.ndarray) -> np.ndarray:
+    """Return the largest coefficients (B, n) of negative powers of series with values (T, B, n) on a circle.
+
+    The last quarter of the coefficients is left out, where positive powers appear as negative ones.
+    """
+    return np.abs(np.fft.fft(series, axis=0)[-(len(series) // 4) :]).max(axis=0) / len(series)

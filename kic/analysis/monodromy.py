@@ -49,8 +49,8 @@ class Ends:
     ----------
     states, owner : (n, S), (n,)
         Real states near which paths end, and their members.
-    complex, infinite, lost : (B,) int
-        Number of paths that end in finite solutions, at infinity, and before their end.
+    complex, infinite, far, lost : (B,) int
+        Number of paths that end in finite solutions, at infinity, too far to be real, and before their end.
     off : float
         Smallest imaginary part where a path was lost: of its largest coordinate (rad, lengths).
     moving : (n,) bool
@@ -67,6 +67,7 @@ class Ends:
     owner: np.ndarray
     complex: np.ndarray
     infinite: np.ndarray
+    far: np.ndarray
     lost: np.ndarray
     off: float
     moving: np.ndarray
@@ -360,6 +361,7 @@ class GenericSolutions:
             np.tile(owner, times),
             times * finite.sum(axis=1),
             times * (share < 0).sum(axis=1),
+            times * (share > 1).sum(axis=1),
             times * (share == 0).sum(axis=1),
             float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
             np.tile(moving, times),
