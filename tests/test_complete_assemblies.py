@@ -594,25 +594,103 @@ def test_mirrored_loops_are_no_evidence_of_moves(no_proofs) -> None:
     assert generic.chance < before[3]
 
 
+def solutions_on_six_rods(a: np.ndarray, b: np.ndarray, starts: int) -> np.ndarray:
+    """Return complex quaternions and places (n, 7) of a body whose points b (6, 3) keep their distances to a.
+
+    Newton's method from random complex starts.
+    """
+    rng, found = np.random.default_rng(3), np.zeros((0, 7), complex)
+    a, b = (a - b.mean(axis=0)) / np.linalg.norm(a - b), (b - b.mean(axis=0)) / np.linalg.norm(a - b)
+    squares = ((a - b) ** 2).sum(axis=1)
+
+    def turned(q: np.ndarray, r: np.ndarray) -> np.ndarray:  # bilinear, R b of a quaternion if q is r
+        w, v, x, u = q[:, :1, None], q[:, None, 1:], r[:, :1, None], r[:, None, 1:]
+        inner = [(y * b).sum(axis=2, keepdims=True) for y in (v, u)]
+        cross = w * np.cross(u, b) + x * np.cross(v, b)
+        return (w * x - (v * u).sum(axis=2, keepdims=True)) * b + inner[0] * u + inner[1] * v + cross
+
+    def equations(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, away = z[:, :4], z[:, None, 4:] + turned(z[:, :4], z[:, :4]) - a
+        F = np.concatenate([(away**2).sum(axis=2) - squares, (q**2).sum(axis=1, keepdims=True) - 1], axis=1)
+        G = np.zeros((len(z), 7, 7), complex)
+        for k, e in enumerate(np.eye(4)):
+            G[:, :6, k] = 4 * (away * turned(q, np.tile(e, (len(z), 1)))).sum(axis=2)
+        G[:, :6, 4:], G[:, 6, :4] = 2 * away, 2 * q
+        return F, G
+
+    z = rng.normal(size=(starts, 7)) + 1j * rng.normal(size=(starts, 7))
+    for _ in range(80):
+        F, G = equations(z)
+        step = np.linalg.solve(G, F[..., None])[..., 0]
+        z = z - step / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1.0)
+    F, G = equations(z)
+    for one in z[(np.abs(F).max(axis=1) < 1e-12) & (np.linalg.cond(G) < 1e8)]:
+        apart = [np.abs(found - one * np.repeat([sign, 1], [4, 3])).max(axis=1) for sign in (1, -1)]
+        if np.min(apart, initial=1.0) > 1e-6:
+            found = np.vstack([found, one])
+    return found
+
+
 @pytest.mark.slow
 def test_the_shipped_delta_robot() -> None:
     """Six rods are six distances with at most 40 poses of the plate (F. Ronga and T. Vust, 1992).
 
-    Each has the two ways of six universal joints. Paths to infinity are lost by rounding, and named.
+    Each has the two ways of six universal joints. With equal arms, 28 poses are finite.
     """
     m = loaded("delta")
     found = modes_of(m)
     known = found.completeness
     assert known.generic == 40 * 2**6
-    assert known.finite + known.lost == known.generic
-    assert known.evidence == "incomplete"
-    assert "near infinity, at imaginary parts" in known.statement
+    assert (known.finite, known.lost) == (28 * 2**6, 0)
+    assert known.infinite + known.far == 12 * 2**6
+    assert known.evidence == "loops"
     places = found.places("plate")
     assert (np.bincount(places) == 64).all()
     assert known.certified[~found.singular].all()
     # the plate does not turn in two of these places, on three spheres
     rotation = found.configuration.pose("plate").rotation.magnitude()
     assert len(set(places[rotation < 1e-9])) == 2
+    ends = [np.array([j.at for j in m.joints if j.type == kind]) for kind in ("universal", "spherical")]
+    others = solutions_on_six_rods(*ends, 6000)
+    assert (len(others), (np.abs(others.imag).max(axis=1) < 1e-9).sum()) == (28, places.max() + 1)
+
+
+@pytest.mark.slow
+def test_far_solutions_are_not_at_infinity() -> None:
+    """Four of the 40 poses of a Delta robot grow with the inverse difference of two arms."""
+    m = loaded("delta")
+    q = inputs_of(m)
+    for apart in (1e-1, 1e-3, 1e-5, 1e-7, 1e-8):
+        known = modes_of(m, q + [0.1, 0.1 + apart, -0.2]).completeness
+        assert (known.infinite, known.lost, known.finite + known.far) == (0, 0, 40 * 64)
+        assert known.far == (4 * 64 if apart < 1e-2 else known.far)
+        assert (known.evidence, known.real) == ("loops", 16 * 64)
+    known = modes_of(m, q + [0.1, 0.1, -0.2]).completeness
+    assert (known.finite, known.infinite + known.far, known.lost) == (36 * 64, 4 * 64, 0)
+    assert known.infinite > 0
+
+
+def test_a_slide_to_infinity() -> None:
+    """A pin in the slot of a crank slides on a line, parallel to the slot at one angle."""
+    m = kic.Mechanism(
+        "slot",
+        [kic.Body("crank"), kic.Body("block"), kic.Body("slider")],
+        [
+            kic.Joint("A", "revolute", ("ground", "crank"), at=(0, 0, 0), axis=(0, 0, 1), value=np.pi / 4),
+            kic.Joint("s", "prismatic", ("crank", "block"), at=(1, 1, 0), axis=(1, 1, 0)),
+            kic.Joint("x", "prismatic", ("ground", "slider"), at=(1, 1, 0), axis=(1, 0, 0)),
+            kic.Joint("B", "revolute", ("slider", "block"), at=(1, 1, 0), axis=(0, 0, 1)),
+        ],
+        coordinates=["A"],
+    )
+    for angle in (0.5, -1e-3):
+        found = modes_of(m, [angle])
+        assert abs(found.configuration.value("x")[0] + 1 - 1 / np.tan(angle)) < 1e-9 / angle**2
+    assert modes_of(m, [0.0]).completeness.infinite == 1
+    for angle in (1e-5, 1e-6, 1e-7, 1e-8):  # rounding errors are larger than the angle
+        known = modes_of(m, [angle]).completeness
+        assert (known.finite + known.lost, known.infinite) == (1, 0)
+        assert known.evidence == "incomplete" or known.real == 1
 
 
 def test_an_incomplete_search_is_no_number(monkeypatch) -> None:

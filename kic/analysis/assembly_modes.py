@@ -63,7 +63,7 @@ class Completeness:
         Number of those that lead to finite solutions for each target, counted with multiplicity; to infinity;
         to complex solutions too far to be real, which are finite or not, because rounding hides them; and of
         paths that could not be completed, or end near real solutions too close to be separated. Solutions
-        that a relative change of the values or dimensions by about 1e-8 moves to infinity count as infinite.
+        that a relative change of the values or dimensions by about 1e-9 moves to infinity count as infinite.
     moving : (...) int
         Number of the finite ones that lie on parts of positive dimension, where a motion remains while the
         values stand still. A real configuration on such a part stands for all of it.
@@ -253,9 +253,10 @@ class AssemblyModes(Printable):
             return
         sheet.say(known.statement)
         if self.counts.ndim == 1:
+            far = f"{known.far} too far to be real, " * bool(known.far)
             sheet.say(
                 f"of {known.generic} paths from there, {known.finite} end in finite solutions, "
-                f"{known.infinite} at infinity, {known.far} too far to be real, {known.lost} are lost; {known.real} distinct real solutions"
+                f"{known.infinite} at infinity, {far}{known.lost} are lost; {known.real} distinct real solutions"
             )
 
     def _batch_summary(self) -> Summary:

@@ -15,9 +15,12 @@ OTHER_ATOL = 1e-4
 IMAGINARY_MIN = 1.0
 # circles of the endgame as shares of the path; corners; turns, the largest multiplicity that is resolved
 ENDGAME_RADII, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 10.0 ** -np.arange(2, 13, 2), 8, 8
-# circles about ends at infinity, and their corners; error of logarithms of coordinates at which they close;
-# largest negative powers of a power series as shares of its growth
-FAR_RADII, FAR_CORNERS, FAR_ATOL, FAR_RTOL = 0.5 * 0.7 ** np.arange(10), 64, 1e-4, 2e-8
+# circles about far ends as shares of the path; corners; error of logarithms of coordinates at which they close
+FAR_RADII, FAR_CORNERS, FAR_ATOL = 0.5 * 0.7 ** np.arange(10), 64, 1e-4
+# circles by which an end may turn out to be infinite, once it is far
+FAR_CIRCLES = 3
+# largest distance of a pole from the end of its path, as a share of the path
+POLE_ATOL = 1e-9
 # largest negative powers of analytic reciprocals of coordinates as shares of these; reciprocals of far ends,
 # which are at least 1 for real angles and rotations
 ANALYTIC_RTOL, FAR_RECIPROCAL_MAX = 1e-6, 0.05
@@ -151,7 +154,7 @@ class Endgame:
     def _beyond(self, states: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return codes (B,) of paths: -1 for ends at infinity, 2 for far ones, and 0 for others."""
         way, here, before = start - end, states.copy(), 1.0
-        code, going = np.zeros(len(states)), np.arange(len(states))
+        code, going, seen = np.zeros(len(states)), np.arange(len(states)), np.zeros(len(states), dtype=int)
         corners = np.exp(2j * np.pi * np.arange(FAR_CORNERS + 1) / FAR_CORNERS)
         for radius in FAR_RADII:
             going = going[self._arrives(here, going, end + before * way, end + radius * way)]
@@ -162,15 +165,16 @@ class Endgame:
                 for a, b in pairwise(radius * corners):
                     k = k[self._arrives(own, k, end + a * way, end + b * way)]
                     points.append(own.copy())
-                found, closed = self._from_circle(np.array(points)[:, k], turn)
+                found, closed = self._from_circle(np.array(points)[:, k], turn, radius)
                 code[k] = np.where(closed & (found != 0), found, code[k])
                 k = k[~closed]
                 if not k.size:
                     break
-            going = going[code[going] >= 0]
+            seen += code > 0
+            going = going[(code[going] >= 0) & (seen[going] < FAR_CIRCLES)]
         return code
 
-    def _from_circle(self, points: np.ndarray, turns: int) -> tuple[np.ndarray, np.ndarray]:
+    def _from_circle(self, points: np.ndarray, turns: int, radius: float) -> tuple[np.ndarray, np.ndarray]:
         """Return codes (B,) as `_beyond` from points (T, B, S) about ends, and a mask of closed paths.
 
         At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or a
@@ -189,7 +193,9 @@ class Endgame:
         growing = growth > 0
         growing[:, :turning] |= growth[:, :turning] < 0  # exp(iθ) is zero or infinite
         ramp = np.arange(len(logs)) / len(logs)
-        poles = growing & (_principal(logs - ramp[:, None, None] * gained) < FAR_RTOL * np.abs(growth))
+        poles = growing & (
+            _principal(logs - ramp[:, None, None] * gained) * radius < POLE_ATOL * np.abs(growth)
+        )
         reciprocal = np.exp(-np.sign(growth) * logs)
         error = ANALYTIC_RTOL * np.abs(reciprocal).max(axis=0)
         at_end = np.where(_principal(reciprocal) < error, np.abs(reciprocal.mean(axis=0)) + error, np.inf)
