@@ -661,11 +661,11 @@ def test_far_solutions_are_not_at_infinity() -> None:
     m = loaded("delta")
     q = inputs_of(m)
     for apart in (1e-1, 1e-3, 1e-5, 1e-7, 1e-8):
-        known = modes_of(m, q + [0.1, 0.1 + apart, -0.2]).completeness
+        known = modes_of(m, np.add(q, [0.1, 0.1 + apart, -0.2])).completeness
         assert (known.infinite, known.lost, known.finite + known.far) == (0, 0, 40 * 64)
         assert known.far == (4 * 64 if apart < 1e-2 else known.far)
         assert (known.evidence, known.real) == ("loops", 16 * 64)
-    known = modes_of(m, q + [0.1, 0.1, -0.2]).completeness
+    known = modes_of(m, np.add(q, [0.1, 0.1, -0.2])).completeness
     assert (known.finite, known.infinite + known.far, known.lost) == (36 * 64, 4 * 64, 0)
     assert known.infinite > 0
 
