@@ -177,8 +177,9 @@ class Endgame:
     def _from_circle(self, points: np.ndarray, turns: int, radius: float) -> tuple[np.ndarray, np.ndarray]:
         """Return codes (B,) as `_beyond` from points (T, B, S) about ends, and a mask of closed paths.
 
-        At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or a
-        series in a root of t. About a circle it gains 2πi w, and Cauchy's integrals of negative powers vanish.
+        At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or
+        a series in a root of t. About a circle it gains 2πi w, and Cauchy's integrals of negative powers
+        vanish.
         They do not if the pole is only near the end. Then the reciprocal of the coordinate may still be
         analytic within the circle. Its mean is its value at the end, which is small if the end is far.
         """
