@@ -41,9 +41,9 @@ class Endgame:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends (B, N, S) of paths from states (N, S) at parameters (1, n) to targets (B, n).
 
-        Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, 2 for ends that are finite or infinite,
-        but too far to be real, and 0 for lost paths, for regular ends at which several paths of a member meet,
-        and for states that are not `good` (N,).
+        Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, and 2 for ends that are finite or
+        infinite, but too far to be real. They are 0 for lost paths, for regular ends at which several paths of
+        a member meet, and for states that are not `good` (N,).
         """
         tracker, count, number = self.tracker, len(states), len(target)
         states = np.tile(states, (number, 1))
