@@ -256,7 +256,8 @@ class AssemblyModes(Printable):
             far = f"{known.far} too far to be real, " * bool(known.far)
             sheet.say(
                 f"of {known.generic} paths from there, {known.finite} end in finite solutions, "
-                f"{known.infinite} at infinity, {far}{known.lost} are lost; {known.real} distinct real solutions"
+                f"{known.infinite} at infinity, {far}{known.lost} are lost; {known.real} distinct real "
+                "solutions"
             )
 
     def _batch_summary(self) -> Summary:

@@ -15,7 +15,7 @@ OTHER_ATOL = 1e-4
 IMAGINARY_MIN = 1.0
 # circles of the endgame as shares of the path; corners; turns, the largest multiplicity that is resolved
 ENDGAME_RADII, ENDGAME_CORNERS, ENDGAME_TURNS_MAX = 10.0 ** -np.arange(2, 13, 2), 8, 8
-# circles about far ends as shares of the path; corners; error of logarithms of coordinates at which they close
+# circles about far ends as shares of the path; corners; error of logarithms at which they close
 FAR_RADII, FAR_CORNERS, FAR_ATOL = 0.5 * 0.7 ** np.arange(10), 64, 1e-4
 # circles by which an end may turn out to be infinite, once it is far
 FAR_CIRCLES = 3
@@ -42,8 +42,8 @@ class Endgame:
         """Return the ends (B, N, S) of paths from states (N, S) at parameters (1, n) to targets (B, n).
 
         Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, and 2 for ends that are finite or
-        infinite, but too far to be real. They are 0 for lost paths, for regular ends at which several paths of
-        a member meet, and for states that are not `good` (N,).
+        infinite, but too far to be real. They are 0 for lost paths, for regular ends at which several paths
+        of a member meet, and for states that are not `good` (N,).
         """
         tracker, count, number = self.tracker, len(states), len(target)
         states = np.tile(states, (number, 1))
