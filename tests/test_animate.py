@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ import kic
 pytest.importorskip("matplotlib", reason="pip install -e '.[plot]' to draw")
 from PIL import Image, ImageSequence
 from raising import raises
+
+from kic.plotting.animate import animate
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,13 @@ def test_members_without_configuration_are_left_out(bars) -> None:
     some = bars.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
     assert some.ok.tolist().count(True) == 2
     assert len(some.animate()) == 2
+
+
+def test_times_without_configuration_are_left_out(bars) -> None:
+    c = bars.at({"D": [2.4, 2.45, 0.0, 2.6]}, failures="mask")
+    film = animate(SimpleNamespace(t=np.arange(4) / 25, configuration=c))
+    assert np.array_equal(film.t, np.array([0, 1, 3]) / 25)
+    assert len(film) == 3
 
 
 def test_a_notebook_plays_it(turn) -> None:

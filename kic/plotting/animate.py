@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration, flat_states, model_of
+from kic.configuration import Configuration
 from kic.errors import FileError, MissingExtraError, invalid
 from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of, positive
@@ -215,7 +215,7 @@ def motion_frames(motion: Any, fps: float, speed: float) -> tuple[Configuration,
     if callable(getattr(motion, "at", None)):
         return motion.at(when), when
     nearest = np.searchsorted((t[1:] + t[:-1]) / 2, when)
-    return Configuration(model_of(configurations), (count,), flat_states(configurations)[nearest]), t[nearest]
+    return configurations[nearest], t[nearest]
 
 
 def _check_count(count: int) -> None:

@@ -63,7 +63,8 @@ class Viewer:
         visuals: str | os.PathLike[str] | None = None,
     ) -> None:
         first = frames[int(np.flatnonzero(frames.ok)[0])] if frames.batch else frames
-        self._motion, self.t, self.fps = (frames[frames.ok] if frames.batch else None), t, fps
+        self._motion, self.fps = (frames[frames.ok] if frames.batch else None), fps
+        self.t = None if t is None else t[frames.ok]
         self._session, self._traces = Session(first), traces
         # the motion of the present mechanism, made on request
         self._frames = self._session.mechanism, self._motion
