@@ -64,7 +64,11 @@ def draw_plots(
     Raise InputError if there is no panel or more than 24 lines in one, MissingExtraError without Matplotlib.
     """
     if not panels:
-        raise InputError("A plot must have at least one panel, got none.", key="panels")
+        raise InputError(
+            "A plot must have at least one panel, got none. Name quantities that have values; plain sources of "
+            "torque, for example, have no current.",
+            key="panels",
+        )
     crowded = [panel for panel in panels if len(panel.lines) > LINES_MAX]
     if crowded:
         message = (
