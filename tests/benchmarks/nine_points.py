@@ -181,8 +181,9 @@ def report(m: kic.Mechanism) -> None:
     left = path_residuals(found, points.reshape(-1, 2) @ [[1, 1], [1j, -1j]])
     number, complete = classes(found)
     print(
-        f"{len(found)} complex solutions ({len(found) / NUMBER:.2%} of {NUMBER}), largest residual "
-        f"{left.max():.1e}; {number} sets of cognates, {complete} of them complete"
+        f"{len(found)} complex solutions ({len(found) / NUMBER:.2%} of {NUMBER}) after {generic.loops} loops, "
+        f"which lost {generic.lost} paths; largest residual {left.max():.1e}; {number} sets of cognates, "
+        f"{complete} of them complete"
     )
 
 
@@ -206,7 +207,9 @@ def main() -> None:
     )
     report(m)
     print(f"{(time.process_time() - began) / 3600:.2f} hours of processor time")
-    print(modes.completeness)
+    known = modes.completeness
+    print(known.statement)
+    print(f"{known.finite} finite solutions of problem 3, of which {known.real} are real")
 
 
 if __name__ == "__main__":
