@@ -23,6 +23,8 @@ from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
+from kic.analysis import monodromy
+from kic.analysis.complex_paths import solved_rows
 from kic.analysis.endgame import Endgame
 from kic.analysis.monodromy import GenericSolutions
 from kic.analysis.proven_numbers import proven_number
@@ -476,6 +478,53 @@ def test_the_trace_test_fails_if_a_solution_is_missing(no_proofs, name: str) -> 
     for _ in range(len(generic.states) - 1):
         generic.states = generic.states[1:]
         assert generic._trace_test() in (-1, -2 if len(generic.states) == 1 else -1)
+
+
+def generic_solutions() -> GenericSolutions:
+    m = kic.load("three-rps")
+    modes_of(m)
+    (generic,) = (x for key, x in m._model._prepared.items() if key[0] == "generic solutions")
+    return generic
+
+
+def test_equal_solutions_are_added_once() -> None:
+    generic = generic_solutions()
+    states, generic.states = generic.states, generic.states[:3]
+    twice = np.concatenate([states, states[::-1]])
+    assert generic.add(twice) == len(states) - 3
+    assert generic.add(twice) == 0
+    assert len(generic.states) == len(states)
+
+
+def test_loops_of_many_solutions_may_lose_few_paths(monkeypatch) -> None:
+    generic = generic_solutions()
+    around, clean = generic.tracker.around, generic.clean
+
+    def lose_one(*arguments):
+        ends, good = around(*arguments)
+        good[:1] = False
+        return ends, good
+
+    monkeypatch.setattr(generic.tracker, "around", lose_one)
+    generic.loop()
+    assert (generic.clean, generic.lost_share) == (clean, 0.0)
+    monkeypatch.setattr(monodromy, "MANY_STATES_MIN", 2)
+    monkeypatch.setattr(monodromy, "LOST_SHARE_MAX", 1.5 / len(generic.states))
+    generic.loop()
+    assert (generic.clean, generic.lost_share) == (clean + 1, 1 / len(generic.states))
+    generic.proven = generic.trace_degree = None
+    assert f"lost up to {generic.lost_share:.1%} of the paths" in generic.statement("")[1]
+
+
+def test_rows_that_are_linear_are_solved() -> None:
+    rng = np.random.default_rng(3)
+    A = rng.integers(-1, 2, size=(4, 9)).astype(float)
+    A[2] = A[0] - A[1]
+    N, E = solved_rows(A)
+    v, y = A @ rng.normal(size=9), rng.normal(size=N.shape[1])
+    assert N.shape == (9, 6)
+    assert np.linalg.matrix_rank(N) == 6
+    assert np.abs(A @ (N @ y + E @ v) - v).max() < 1e-13
 
 
 def test_a_time_limit_leaves_an_incomplete_search_that_can_go_on() -> None:

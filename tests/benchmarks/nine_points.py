@@ -180,11 +180,9 @@ def report(m: kic.Mechanism) -> None:
     points = generic.base * generic.tracker.parameters.scale[: generic.base.size]
     left = path_residuals(found, points.reshape(-1, 2) @ [[1, 1], [1j, -1j]])
     number, complete = classes(found)
-    print(
-        f"{len(found)} complex solutions ({len(found) / NUMBER:.2%} of {NUMBER}) after {generic.loops} loops, "
-        f"which lost {generic.lost} paths; largest residual {left.max():.1e}; {number} sets of cognates, "
-        f"{complete} of them complete"
-    )
+    print(f"{len(found)} complex solutions, {len(found) / NUMBER:.2%} of {NUMBER}; residual {left.max():.1e}")
+    print(f"{generic.loops} loops, which lost {generic.lost} paths")
+    print(f"{number} sets of cognates, {complete} of them complete")
 
 
 def main() -> None:
