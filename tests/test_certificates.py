@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from assembly_cases import arm_of_six, generic_of, inputs_of, modes_of, six_distances
+from raising import raises
 
 import kic
 from kic.analysis.monodromy import GenericSolutions
@@ -123,12 +124,13 @@ def test_numbers_that_are_proved() -> None:
     assert (known.certified_complex, known.real, bool(known.proven)) == (40, 6, True)
 
 
-def test_numbers_that_are_not_proved() -> None:
-    """No number is known for three-RPS; the limit of reach has a double solution."""
-    m = kic.load("three-rps")
-    known = modes_of(m).completeness
-    assert (known.certified_complex, bool(known.proven)) == (16, False)
-    assert "16 distinct complex solutions" in known.statement
+def test_numbers_that_are_not_proved(monkeypatch) -> None:
+    """No number may be known; the limit of reach has a double solution."""
+    with monkeypatch.context() as patched:
+        patched.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
+        known = modes_of(kic.load("three-rrr")).completeness
+    assert (known.certified_complex, bool(known.proven)) == (6, False)
+    assert "6 distinct complex solutions" in known.statement
     two = kic.load("horn-two-link")
     c = two.at({"shoulder": [0.0, 0.0, 0.1], "elbow": [1.0, 0.0, 1.0]})
     known = modes_of(two, {name: c.value(name) for name in ("tip.x", "tip.y")}).completeness
@@ -199,3 +201,119 @@ def test_a_pose_half_a_turn_away_is_no_solution() -> None:
     left, _, _, axes = generic.certificates._equations(m.at(q)._states.astype(complex), p)
     assert np.abs(axes @ left[0]).max() < 1e-14
     assert np.isnan(generic.certificates.balls(m.at(q)._states, p)).all()
+
+
+def few_paths(count: int) -> tuple[GenericSolutions, np.ndarray, np.ndarray, np.ndarray]:
+    """Return solutions of the platform at generic distances, these, and others not far away."""
+    generic = six()[2]
+    other = generic.tracker.parameters.random(generic.like, np.random.default_rng(2), 1, spread=0.2)
+    return generic, generic.states[:count], generic.base, generic.base + 0.3 * (other - generic.base)
+
+
+def test_certified_paths_end_where_short_steps_do() -> None:
+    generic, states, start, end = few_paths(8)
+    ends, share = generic.certificates.follow(states, start, end)
+    assert (share == 1).all()
+    both = np.repeat(start, 8, axis=0), np.repeat(end, 8, axis=0)
+    tight, done = generic.tracker.track(states, *both, 0.03)
+    assert (done == 1).all()
+    assert (
+        np.linalg.norm(generic.tracker.embedded(ends) - generic.tracker.embedded(tight), axis=1).max() < 1e-9
+    )
+
+
+@pytest.mark.parametrize("after", [0.0, 0.4])
+def test_injected_jumps_are_detected(monkeypatch, after: float) -> None:
+    """Two of the paths exchange their solutions from a share of the way on."""
+    generic, states, start, end = few_paths(4)
+    tracker, own = generic.tracker, generic.tracker.track
+    there, _ = own(states, *(np.repeat(x, 4, axis=0) for x in (start, end)))
+    way = (end - start)[0]
+
+    def exchanged(states: np.ndarray, begin: np.ndarray, to: np.ndarray, tightness: float = 1.0):
+        """Continue paths, but those of the solutions 0 and 1 from the other one of both."""
+        found, share = own(states, begin, to, tightness)
+        part = ((to - start) @ way.conj()).real / (way @ way.conj()).real
+        ends, _ = own(found, to, np.repeat(end, len(to), axis=0))
+        gaps = np.linalg.norm(tracker.embedded(ends)[:, None] - tracker.embedded(there), axis=2)
+        for k in np.flatnonzero((part > after) & (gaps.argmin(axis=1) < 2)):
+            other = there[[1 - gaps[k].argmin()]]
+            found[k] = own(other, end, to[[k]])[0][0]
+        return found, share
+
+    monkeypatch.setattr(tracker, "track", exchanged)
+    ends, share = generic.certificates.follow(states, start, end)
+    assert (share[:2] <= after + 1e-6).all()
+    assert (share[:2] >= after - 1e-6).all()
+    assert (share[2:] == 1).all()
+    monkeypatch.undo()
+    back, done = own(ends, start + share[:, None] * (end - start), np.repeat(start, 4, axis=0))
+    assert (done == 1).all()
+    assert np.abs(tracker.embedded(back) - tracker.embedded(states)).max() < 1e-8
+
+
+def elbow_below_reach() -> tuple[GenericSolutions, float, np.ndarray, np.ndarray]:
+    """Return generic solutions of two links, their reach, a state 0.5 below it, and scales of rows."""
+    m = kic.load("horn-two-link")
+    reach = float(m.at({"shoulder": 0.0, "elbow": 0.0}).value("tip.x"))
+    found = modes_of(m, {"tip.x": reach - 0.5, "tip.y": 0.0})
+    generic = generic_of(m)
+    state = found[:1]._states.astype(complex)
+    return generic, reach, state, generic.tracker.closure.transfer.scale[:2]
+
+
+@pytest.mark.parametrize("off", [0.1, 1e-2, 1e-3, 1e-4])
+def test_certified_paths_around_a_branch_point(off: float) -> None:
+    """The elbow is about √(reach − x), whose branch beyond the reach depends on the side of the way."""
+    generic, reach, state, scale = elbow_below_reach()
+    elbow, ends = generic.tracker.tree.column["elbow"], []
+    for side in (1, -1):
+        way = np.array([[reach - 0.5, 0.0], [reach + side * 1j * off, 0.0], [reach + 0.5, 0.0]]) / scale
+        here = state
+        for n in range(2):
+            here, share = generic.certificates.follow(here, way[n : n + 1], way[n + 1 : n + 2])
+            assert share.tolist() == [1.0]
+        assert here[0, elbow].real == pytest.approx(0.0, abs=1e-9)
+        # reach − x turns from 0.5 by −i side to −0.5, and its root by half of that
+        assert np.sign(here[0, elbow].imag) == -side * np.sign(state[0, elbow].real)
+        ends.append(here[0, elbow])
+    assert ends[0] == pytest.approx(-ends[1], abs=1e-9)
+
+
+def test_no_certified_path_through_a_singular_configuration() -> None:
+    generic, reach, state, scale = elbow_below_reach()
+    ends = np.array([[reach - 0.5, 0.0], [reach + 0.5, 0.0]], dtype=complex) / scale
+    _, share = generic.certificates.follow(state, ends[:1], ends[1:])
+    assert 0.49 < share[0] < 0.5
+
+
+def test_certified_paths_are_counted() -> None:
+    m = kic.load("three-rrr")
+    known = modes_of(m, certify=True).completeness
+    assert known.certified_paths == known.finite == 6
+    assert "6 of 6 paths" in known.statement
+    known = modes_of(m).completeness
+    assert known.certified_paths == 0
+    with raises(kic.InputError, key="certify"):
+        m.assembly_modes(inputs_of(m), certify=True)
+
+
+def test_certified_paths_replace_lost_ones(monkeypatch) -> None:
+    """One of six paths is lost in each attempt."""
+    m = kic.load("three-rrr")
+    modes_of(m)
+    generic = generic_of(m)
+    own = generic.endgame.ends
+
+    def lost(*arguments):
+        ends, code = own(*arguments)
+        code[:, 0] = 0.0
+        return ends, code
+
+    monkeypatch.setattr(generic.endgame, "ends", lost)
+    monkeypatch.setattr(generic.endgame, "filled", lambda ends, code, *_: (ends, code))
+    known = modes_of(m).completeness
+    assert (known.lost, known.finite, known.evidence) == (1, 5, "incomplete")
+    known = modes_of(m, certify=True).completeness
+    assert (known.lost, known.finite, known.certified_complex) == (0, 6, 6)
+    assert known.evidence == "proven number"

@@ -355,6 +355,9 @@ def test_assemblies(tmp_path):
     assert len(quick["phi"]) == 2
     assert quick["generic"] is None
     assert "requires --complete" in run("assemblies", "four-bar", "--time-limit", "3", code=2)
+    assert "requires --complete" in run("assemblies", "four-bar", "--certify", code=2)
+    certain = json.loads(run("assemblies", "four-bar", "--complete", "--certify", "--json"))
+    assert [certain[key] for key in ("certified_complex", "certified_paths", "proven")] == [2, 2, True]
     file = tmp_path / "modes.svg"
     run("assemblies", "four-bar", "-o", str(file))
     assert file.read_text().startswith("<?xml")

@@ -79,6 +79,10 @@ class Completeness:
         True if the number of isolated solutions for the target is proven: the certified ones are as many as
         there can be, and `real` of them are certified to be real, the others not to be. Rounding errors are
         bounded a priori, not by interval arithmetic; redundant constraints are assumed consistent.
+    certified_paths : (...) int
+        With ``certify=True``, number of paths to each target that are certified from the solution for generic
+        values to the end: one curve of regular solutions connects them. Paths to singular solutions and to
+        infinity have no certificate.
     loops : int
         Number of loops after which no new solution was found.
     chance : float
@@ -98,6 +102,7 @@ class Completeness:
     certified: np.ndarray
     certified_complex: np.ndarray
     proven: np.ndarray
+    certified_paths: np.ndarray
     loops: int
     chance: float
 
@@ -326,17 +331,20 @@ def find_assemblies(
     complete: bool = False,
     time_limit: float | None = None,
     progress: bool | None = None,
+    certify: bool = False,
 ) -> AssemblyModes:
     """Return the distinct assembly modes for one target or a batch. See `Mechanism.assembly_modes`."""
     flag("complete", complete)
+    flag("certify", certify)
     bar = Bar(progress)
     if time_limit is not None and not complete:
         raise invalid("time_limit", "must be None unless complete=True", time_limit)
+    if certify and not complete:
+        raise invalid("certify", "must be False unless complete=True", certify)
     if model.has_complex_step:  # solve in real numbers, then carry the step along
         near = real_configuration(model, near)
-        real = find_assemblies(
-            model.real, real_inputs(inputs), near, starts, seed, limits, complete, time_limit, progress
-        )
+        options = starts, seed, limits, complete, time_limit, progress, certify
+        real = find_assemblies(model.real, real_inputs(inputs), near, *options)
         targets, _ = model.position_problem(inputs)
         states = follow_complex_step(model, targets, targets.values, real.configuration)._states
         return AssemblyModes(
@@ -349,7 +357,7 @@ def find_assemblies(
             completeness=getattr(real, "completeness", None),
         )
     if complete:
-        search = _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit, bar)
+        search = _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit, bar, certify)
         try:
             return search.run()
         finally:
@@ -690,7 +698,7 @@ class _CompleteSearch(_AssemblySearch):
     """Search for all solutions of each target, by paths from all solutions for generic complex values."""
 
     def __init__(self, *arguments: Any) -> None:
-        *others, time_limit, self.bar = arguments
+        *others, time_limit, self.bar, self.certify = arguments
         super().__init__(*others)
         self.deadline = np.inf
         if time_limit is not None:
@@ -714,7 +722,7 @@ class _CompleteSearch(_AssemblySearch):
         if not generic.is_done:
             self.reason = generic.collect(quick, self.deadline, self.bar)
         self.feasible = feasible
-        self.paths = generic.at(self.values[feasible], self.deadline, self.bar)
+        self.paths = generic.at(self.values[feasible], self.deadline, self.bar, self.certify)
         self.starts += len(feasible) * generic.number
         own = self.values[feasible][self.paths.owner]
         states, _, failures = self.closure.solve_from(self.paths.states, own)
@@ -812,9 +820,10 @@ class _CompleteSearch(_AssemblySearch):
             statement += (
                 f". {paths.on_parts.sum()} paths end on parts of positive dimension: a motion remains"
             )
-        moving, certain = np.zeros((2, len(self.members)), dtype=np.intp)
+        moving, certain, followed = np.zeros((3, len(self.members)), dtype=np.intp)
         proven = np.zeros(len(self.members), dtype=bool)
         moving[self.feasible], certain[self.feasible] = paths.on_parts, paths.certified
+        followed[self.feasible] = paths.followed
         if generic.proven is not None:
             whole = paths.decided & (paths.certified == generic.proven[0])
             proven[self.feasible] = whole & (paths.certified_real == self.real[self.feasible])
@@ -824,6 +833,10 @@ class _CompleteSearch(_AssemblySearch):
             statement += one if len(proven) == 1 else "each target, and the number of real ones"
         else:
             statement += f". {certain.sum()} distinct complex solutions for the values are certified"
+        if self.certify:
+            statement += (
+                f". {followed.sum()} of {numbers.sum()} paths to them are certified: they do not jump"
+            )
         finite, infinite, far, lost = numbers.reshape(4, *batch)
         return Completeness(
             evidence,
@@ -838,6 +851,7 @@ class _CompleteSearch(_AssemblySearch):
             certified.reshape(len(certified), *batch),
             certain.reshape(batch),
             proven.reshape(batch),
+            followed.reshape(batch),
             generic.clean,
             generic.chance,
         )

@@ -37,6 +37,9 @@ from kic.kernels import layout as lay
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
+from kic.kinematics.state import difference
+from kic.numerics.progress import Bar
+from kic.numerics.rotations import product
 from kic.numerics.tolerances import EPS
 from kic.transfer.constraint_system import LINEAR, joined
 
@@ -53,6 +56,17 @@ HALF_TURNS = np.cross(np.eye(3)[:, None], np.eye(3)) / 2
 UNIT = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 # states that are tested at once, because tables are large
 STATES_AT_ONCE = 256
+# nodes of a tube in its parameter, between −1 and 1; bounds of the sum of the moduli of their Lagrange
+# polynomials, of those without the middle, and of the error of interpolation of the first power that is not
+# exact. That of the k-th later one is less than 8ᵏ times as large.
+NODES = -np.cos(np.pi * np.arange(5) / 4)
+LEBESGUE, LEBESGUE_OTHERS, POWER_ERROR = 1.8, 1.32, 0.117
+POWERS = np.linalg.inv(NODES[:, None] ** np.arange(len(NODES)))
+# Taylor coefficients are bounded on a larger circle: radii that are tried, of which the first is the least;
+# turns there (rad); steps of poses and of parameters of turns, as shares
+CIRCLES, CIRCLE_TURN, CIRCLE_POSE, CIRCLE_PARAMETER = 8.0 * 1.3 ** np.arange(20), 3.0, 0.3, 0.5
+# first and shortest segment as a share of a path, growth, and the bound at which segments aim
+SEGMENT_FIRST, SEGMENT_MIN, SEGMENT_GROWTH, SEGMENT_KAPPA = 0.01, 1e-7, 1.5, 0.35
 # largest radius of a ball that counts; change of an embedded ball joint for a step of each of its columns
 RADIUS_MAX, BALL_FACTOR = 1e-4, 8.0
 
@@ -85,10 +99,11 @@ class Certificates:
         t = self.closure.transfer
         self.system, self.tree = t.system, t.tree
         tree, rows = t.tree, t.system.rows
-        kinds, frames = rows.items[:, lay.ITEM], rows.items[:, [lay.FRAME_B, lay.FRAME_A]]
-        self.frames = np.maximum(frames, -1)
-        sides = tree.paths[self.frames]
+        kinds = rows.items[:, lay.ITEM]
+        self.frames = frames = np.maximum(rows.items[:, [lay.FRAME_B, lay.FRAME_A]], -1)
+        sides = tree.paths[frames]
         self.mask = sides & ~sides[:, ::-1]  # (n, 2, M): columns that move one end, not the other
+        self.common = sides.all(axis=1) & (kinds == lay.POINT)[:, None]
         whole = (kinds != lay.COORDINATE) | (tree.cols[frames[:, 0], lay.KIND] != lay.BALL)
         self.is_served = bool((np.isin(kinds, SERVED) & whole).all())
         # items: squares of the gap; of directions, of two of them; products with a third; moved by the second
@@ -96,6 +111,8 @@ class Certificates:
         self.paired = kinds == lay.DOT1
         self.pointing, self.carried = self.paired | (kinds == lay.DIRECTION), self.paired | self.along
         size, count = tree.size, len(kinds)
+        self.placed = np.stack([~self.pointing, ~self.pointing, np.zeros(count, dtype=bool)], axis=1)
+        self.ends_moved = tree.paths[frames[:, [0, 1, 1]]].reshape(-1, size).T  # (M, 3 n)
         self.next = np.zeros(self.mask.shape, dtype=int)
         for i, side, k in np.argwhere(self.mask):
             behind = np.flatnonzero(self.mask[i, side, k + 1 :])
@@ -149,7 +166,8 @@ class Certificates:
         links = np.linalg.norm(places[:, self.next] - T[:, None, None, :size], axis=4)
         # relative errors of frames, and errors of places: those of one link turn all links behind it
         unit = (LINK_ROUNDING + x[:, turning].max(axis=1, initial=0.0)) * EPS
-        sums = ((whole[:, parents] * np.exp(logs) * whole[:, :-1]) @ tree.paths.T).max(axis=1) + size
+        steps = whole[:, parents] * np.exp(logs) * (cols[:, lay.GROUP] == np.arange(size))
+        sums = ((steps * whole[:, :-1]) @ tree.paths.T).max(axis=1) + size
         offsets = np.linalg.norm(tree.geometry[:, lay.OFFSET : lay.TURN0], axis=1) + x * ~turning
         offsets = ((whole[:, parents] * offsets) @ tree.paths.T).max(axis=1)
         turned, moved = unit * sums, unit * (2 * sums * far + offsets)
@@ -162,8 +180,23 @@ class Certificates:
         factor = factor * np.where(self.paired, norms[..., 1], 1.0) * np.where(self.along, norms[..., 2], 1.0)
         factor = np.where(self.linear, 0.0, factor)
         wrong = factor * 2 * moved * np.where(self.squared, 2 * gap, ~self.pointing)
+        # errors of the ends and of the third vector, exactly to first order
+        here = ends[:, None] - T[:, :size, None, None] * self.placed[:, :, None]
+        local = here.reshape(len(states), size, -1, 3) @ frames.reshape(len(states), size, 3, 3).swapaxes(
+            2, 3
+        )
+        local = np.linalg.norm(local, axis=3).reshape(len(states), size, -1) * steps[:, :, None]
+        error = unit[:, None, None] * (local * self.ends_moved).sum(axis=1).reshape(len(states), count, 3)
+        error += (unit * (size * far + offsets))[:, None, None] * self.placed
+        both = error[..., 0] + error[..., 1]
+        noise = np.where(
+            self.pointing,
+            error[..., 0] * np.where(self.paired, norms[..., 1], 1.0)
+            + np.where(self.paired, error[..., 1] * norms[..., 0], 0.0),
+            factor * both * np.where(self.squared, 2 * gap, 1.0) + self.along * error[..., 2] * gap,
+        )
         sizes = np.where(self.pointing, 1.0, np.where(self.squared, gap**2, gap))
-        noise = wrong + 2 * turned * factor * sizes
+        noise += LINK_ROUNDING * EPS * factor * sizes
         linear = self.ratios[:, 0] * (x @ tree.paths.T)[:, self.frames[:, 0]] + self.ratios[:, 1]
         noise = np.where(self.linear, unit[:, None] * linear, noise)
         return _Near(
@@ -199,7 +232,9 @@ class Certificates:
         value = other[0] * gap[0]
         first = other[1] * gap[0] + other[0] * gap[1]
         second = other[2] * gap[0] + 2 * other[1] * gap[1] + other[0] * gap[2]
-        return [self._by_rows(x * (near.factor > 0)) for x in (value, first, second)]
+        # differences of points turn with columns that carry both ends
+        common = (near.factor > 0) * np.exp((near.turn * r) @ self.common.T)
+        return [self._by_rows(x * common) for x in (value, first, second)]
 
     def _equations(
         self, states: np.ndarray, p: np.ndarray
@@ -316,6 +351,145 @@ class Certificates:
             near = np.linalg.norm(np.diff(places[pairs], axis=1), axis=(1, 2)) <= reach[pairs].sum(axis=1)
             apart[pairs[near].ravel()] = False
         return apart
+
+    def follow(
+        self, states: np.ndarray, start: np.ndarray, end: np.ndarray, bar: Bar | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Follow certified curves from states (B, S) at parameters (B, n) to others, also of one for all.
+
+        Return the last states and the completed shares (B,). A curve of regular solutions leads from the
+        solution near each state to the one near the last state, while the parameters move along a line.
+        """
+        states, parts = states.astype(complex), len(NODES) - 1
+        start, change = (np.broadcast_to(x, (len(states), x.shape[1])) for x in (start, end - start))
+        share, step, radii = (
+            np.zeros(len(states)),
+            np.full(len(states), SEGMENT_FIRST),
+            self.balls(states, start),
+        )
+        error = np.repeat(radii[:, None], self.tree.size, axis=1)
+        going = np.flatnonzero(np.isfinite(radii))
+        while going.size:
+            if bar is not None:
+                bar.show(float(share.mean()))
+            ends = np.minimum(share[going] + step[going], 1.0)
+            first, last = (start[going] + x[:, None] * change[going] for x in (share[going], ends))
+            middle, half = (first + last) / 2, (last - first) / 2
+            p = middle[:, None] + NODES[1:, None] * half[:, None]
+            p[:, -1] = last
+            again = np.repeat(states[going], parts, axis=0), np.repeat(first, parts, axis=0)
+            found, done = self.tracker.track(*again, p.reshape(-1, p.shape[2]))
+            nodes = np.concatenate([states[going, None], found.reshape(len(going), parts, -1)], axis=1)
+            with np.errstate(all="ignore"):
+                kappa, after = self._tubes(nodes, middle, half, error[going])
+            kappa[(done.reshape(len(going), parts) != 1).any(axis=1)] = np.inf
+            good = kappa <= 0.5
+            k = going[good]
+            states[k], share[k], error[k] = nodes[good, -1], ends[good], after[good]
+            step[going] *= np.clip(np.sqrt(SEGMENT_KAPPA / kappa), 0.25, SEGMENT_GROWTH)
+            going = going[(share[going] < 1) & (step[going] > SEGMENT_MIN)]
+        return states, share
+
+    def _tubes(
+        self, nodes: np.ndarray, middle: np.ndarray, half: np.ndarray, before: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds (B,) of |I − A f'| in tubes: each has one curve of solutions if it is at most 1/2.
+
+        Bounds (B, M) follow, of scaled steps from the last nodes to the solution there. The parameters are
+        `middle + τ half` (B, n), −1 ≤ τ ≤ 1. The tube is about the polynomial Y(τ) through `nodes` (B, 5, S).
+        Its curve begins with the solution that is no farther than steps `before` (B, M) from the first node.
+
+        A f(Y(τ)) and A f'(Y(τ)) are interpolated in τ at the nodes. The errors are those of powers of τ,
+        whose coefficients are bounded by the series of the rows on a circle of radius R (Cauchy).
+        """
+        count, size, number, middle_node = len(nodes), self.tree.size, len(NODES), len(NODES) // 2
+        flat = nodes.reshape(-1, nodes.shape[2])
+        here = np.repeat(nodes[:, middle_node], number, axis=0)
+        at = difference(self.tree, here, flat) / self.closure.transfer.column_scale
+        flat, at = self.tracker.moved(here, at), at.reshape(count, number, size)
+        powers = np.abs(np.einsum("ki,bim->bkm", POWERS, at))
+        p = (middle[:, None] + NODES[:, None] * half[:, None]).reshape(len(flat), -1)
+        left, G, noise, C = self._equations(flat, p)
+        left, G, noise = (x.reshape(count, number, *x.shape[1:]) for x in (left, G, noise))
+        C = C.reshape(count, number, *C.shape[1:])[:, middle_node]
+        A, fine = _left_inverse(C, G[:, middle_node])
+        near, sums = self._near(nodes[:, middle_node]), np.abs(A)
+        w = sums.sum(axis=2)
+
+        def applied(rows: np.ndarray) -> np.ndarray:
+            return (sums @ rows[..., None])[..., 0]
+
+        # the largest circle
+        reach, degrees = powers.sum(axis=1), np.arange(len(NODES))
+        beyond = np.einsum("bkm,kr->brm", powers, CIRCLES ** degrees[:, None])
+        pose, pole = self._relative(middle, half)
+        shares = np.maximum(pose / CIRCLE_POSE, pole / CIRCLE_PARAMETER)[:, None] * CIRCLES
+        turned = ((near.turn[:, None] * beyond) @ self.tree.paths.T).max(axis=2)
+        inside = ((shares <= 1) & (turned <= CIRCLE_TURN)).sum(axis=1)
+        fine &= inside > 0
+        some = np.arange(count), np.maximum(inside - 1, 0)
+        R, beyond = CIRCLES[some[1]], beyond[some]
+        growth = np.exp(8 * ((near.turn * reach) @ self.tree.paths.T).max(axis=1))[:, None]
+        value, first, _ = self._series(near, beyond, w)
+        turns = self.tracker.parameters.turns
+        value[:, turns] += 1 / self.tracker.parameters.scale[turns]  # of logarithms
+        for _, turn, _ in self.tracker.parameters.poses:
+            k = slice(turn, turn + 9)
+            value[:, k] += 5 * np.linalg.norm(C[:, :, k], axis=(1, 2))[:, None] * 2
+        share = (POWER_ERROR / R ** len(NODES))[:, None]
+        # residuals at the nodes, and rounding errors of rows and of steps there
+        rounding = 8 * len(self.distances) * EPS
+        noise = noise.max(axis=1) + growth * near.noise + rounding * np.abs(left).max(axis=1)
+        moved, scale = np.zeros((count, size)), self.closure.transfer.column_scale
+        columns, entries = self.tree.single_columns
+        moved[:, columns] = np.abs(nodes[..., entries]).max(axis=1) / scale[columns]
+        for part, quaternion in self.tree.ball_slices:
+            moved[:, part] = 16 * (np.abs(nodes[..., quaternion]) ** 2).sum(axis=2).max(axis=1)[:, None]
+        noise += (np.abs(G).max(axis=1) @ (4 * EPS * moved)[..., None])[..., 0]
+        eta = np.abs(np.einsum("bnp,bip->bin", A, left)) + applied(noise)[:, None]
+        last = self._widened(2 * (1 + rounding) * (eta[:, -1] / w).max(axis=1)[:, None] * w, reach)
+        tube = LEBESGUE * eta.max(axis=1) + applied(share * value)
+        rho = np.maximum(
+            2 * (1 + rounding) * (tube / w).max(axis=1), (self._widened(before, reach) / w).max(axis=1)
+        )
+        kappa = (np.abs(np.eye(size) - A[:, None] @ G) @ w[:, None, :, None])[..., 0]
+        kappa = LEBESGUE_OTHERS * np.delete(kappa, middle_node, axis=1).max(axis=1) + kappa[:, middle_node]
+        series = self._series(near, reach + rho[:, None] * w, w)
+        errors = share * first + rho[:, None] * series[2] + growth * near.turn_noise[:, None] * series[1]
+        errors += growth * near.lever_noise * (near.turn * w).sum(axis=1)[:, None]
+        errors += (np.abs(G).max(axis=1) @ w[..., None])[..., 0] * rounding
+        kappa += applied(errors)
+        bound = np.where(fine, (1 + rounding) * (kappa / w).max(axis=1), np.inf)
+        for _, turn, _ in self.tracker.parameters.poses:
+            k = slice(turn, turn + 9)
+            rows = LEBESGUE * np.abs(left).max(axis=1) + noise + share * value + rho[:, None] * series[1]
+            near_pose = rows[:, k].sum(axis=1) * 2 * np.linalg.norm(C[:, :, k], axis=(1, 2)) < 0.1
+            bound[~near_pose] = np.inf
+        return np.where(np.isfinite(bound), bound, np.inf), last
+
+    def _widened(self, steps: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Return bounds (B, M) of steps for their sums with others, no larger than `reach` (B, M), and back.
+
+        The rotation vectors r + s and r of a ball joint differ by the rotation J s with ‖J − 1‖ ≤ ‖r‖ ≤ 1.
+        """
+        wide = steps.copy()
+        for turn, _ in self.tree.ball_slices:
+            wide[:, turn] += np.prod([np.linalg.norm(x[:, turn], axis=1) for x in (steps, reach)], axis=0)[
+                :, None
+            ]
+        return wide
+
+    def _relative(self, middle: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the largest relative changes (B,) of quaternions and of parameters of turns in a segment."""
+        P = self.tracker.parameters
+        pose = np.full(len(middle), 1e-9)
+        for row, turn, at in P.poses:
+            k = slice(at + turn - row, at + turn - row + 4)
+            q, d = middle[:, k], half[:, k]
+            inverse = q * [1, -1, -1, -1] / np.einsum("bi,bi->b", q, q)[:, None]
+            pose = np.maximum(pose, np.linalg.norm(product(d, inverse), axis=1))
+        pole = np.abs(half[:, P.angles] / middle[:, P.angles]).max(axis=1, initial=1e-9)
+        return pose, pole
 
 
 def _left_inverse(C: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

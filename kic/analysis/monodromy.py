@@ -61,6 +61,8 @@ class Ends:
         Number of distinct certified ends, and of the real ones; True if the others are certainly not real.
     radius : (n,)
         Radii of balls about the states that certainly have one solution, NaN without a certificate.
+    followed : (B,) int
+        Number of paths that are certified from their start to their end.
     """
 
     states: np.ndarray
@@ -76,6 +78,7 @@ class Ends:
     certified_real: np.ndarray
     decided: np.ndarray
     radius: np.ndarray
+    followed: np.ndarray
 
 
 class GenericSolutions:
@@ -118,11 +121,15 @@ class GenericSolutions:
 
     def close_to_known(self, states: np.ndarray) -> np.ndarray:
         """Return the index (B,) of the known solution that each state is, -1 for others."""
-        if not len(self.states) or not len(states):
+        return self._index_among(states, self.states)
+
+    def _index_among(self, states: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return the index (B,) of each state among others (N, S), -1 for those that are not there."""
+        if not len(others) or not len(states):
             return np.full(len(states), -1)
         from scipy.spatial import cKDTree
 
-        known, points = (self.tracker.embedded(x) for x in (self.states, states))
+        known, points = (self.tracker.embedded(x) for x in (others, states))
         apart, index = cKDTree(known).query(points, distance_upper_bound=SAME_ATOL)
         return np.where(apart < SAME_ATOL, index, -1)
 
@@ -312,10 +319,11 @@ class GenericSolutions:
             tracker.deadline = np.inf
         return "" if len(self.states) else "no start led to a regular complex solution"
 
-    def at(self, values: np.ndarray, deadline: float, bar: Bar) -> Ends:
+    def at(self, values: np.ndarray, deadline: float, bar: Bar, certify: bool = False) -> Ends:
         """Return the ends of the paths from all solutions at the base to values (B, P) of the chosen rows.
 
-        Paths of an attempt that the deadline ends are lost.
+        Paths of an attempt that the deadline ends are lost. If `certify` is True, certified paths replace
+        lost ones, and are counted.
         """
         tracker, count, number = self.tracker, len(self.states), len(values)
         target = tracker.parameters.of_values(values)
@@ -343,6 +351,21 @@ class GenericSolutions:
                 own, other = both[::-1] if better[n] else both
                 ends[b], share[b] = self.endgame.filled(*own, *other)
             members = np.flatnonzero((share == 0).any(axis=1))
+        followed, surplus = np.zeros(number, dtype=int), np.zeros(number, dtype=int)
+        for m in range(number if certify else 0):
+            tracker.deadline = deadline
+            try:
+                curves = self.certificates.follow(self.states, self.base, target[[m]], bar)
+            except TimeoutError:
+                break
+            finally:
+                tracker.deadline = np.inf
+            k = np.flatnonzero(curves[1] == 1)
+            followed[m] = len(k)
+            new = k[self._index_among(curves[0][k], ends[m][share[m] == 1]) < 0]
+            free = np.concatenate([np.flatnonzero(share[m] == code) for code in (0, -1)])[: len(new)]
+            ends[m, free], share[m, free] = curves[0][new[: len(free)]], 1.0
+            surplus[m] = len(new) - len(free)
         finite = share == 1
         owner, k = np.nonzero(finite)
         off, singular = tracker.imaginary(ends[finite]), np.flatnonzero(~tracker.is_regular(ends[finite]))
@@ -362,7 +385,7 @@ class GenericSolutions:
             times * finite.sum(axis=1),
             times * (share < 0).sum(axis=1),
             times * (share > 1).sum(axis=1),
-            times * (share == 0).sum(axis=1),
+            times * ((share == 0).sum(axis=1) + surplus),
             float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
             np.tile(moving, times),
             times * on_parts,
@@ -370,6 +393,7 @@ class GenericSolutions:
             times * certified[1],
             certified[2],
             np.tile(radii[kept], times),
+            times * followed,
         )
 
     def certified(self, states: np.ndarray, values: np.ndarray) -> np.ndarray:

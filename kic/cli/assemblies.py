@@ -23,6 +23,7 @@ from kic.cli.completion import coordinates
     help="Set the inputs, in order or by name; repeatable. Default: those of the reference configuration.",
 )
 @click.option("--complete", is_flag=True, help="Collect all solutions, and print the evidence for it.")
+@click.option("--certify", is_flag=True, help="With --complete: prove that no path to the inputs jumps.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="With --complete: end the search after it.")
 @click.option("-o", "--output", "file", metavar="FILE", type=parsing.OutputFile(dir_okay=False),
               help="Draw all assembly modes side by side: .png, .svg or .pdf.")  # fmt: skip
@@ -32,6 +33,7 @@ def assemblies(
     model: str,
     given: tuple[str, ...],
     complete: bool,
+    certify: bool,
     time_limit: float | None,
     file: str | None,
     limits: bool,
@@ -47,9 +49,11 @@ def assemblies(
       kic assemblies three-rrr --complete -o modes.svg
 
     --json prints a single object: name, coordinates (names of joints), phi (a list for each assembly mode),
-    singular; evidence, statement, generic (number of complex solutions), real and chance, null without
-    --complete.
+    singular; evidence, statement, generic (number of complex solutions), real, certified_complex, proven,
+    certified_paths and chance, null without --complete.
     """
+    if certify and not complete:
+        raise parsing.usage_error("--certify requires --complete.", "--certify")
     if time_limit is not None and not complete:
         raise parsing.usage_error("--time-limit requires --complete.", "--time-limit")
     if file is not None:
@@ -57,7 +61,7 @@ def assemblies(
     mechanism = parsing.load_model(model)
     values = parsing.inputs_of(mechanism, given)
     found = mechanism.assembly_modes(
-        values, complete=complete, time_limit=time_limit, limits=True if limits else None
+        values, complete=complete, certify=certify, time_limit=time_limit, limits=True if limits else None
     )
     if not as_json:
         click.echo(found.summary())
@@ -66,7 +70,16 @@ def assemblies(
     if not as_json:
         return
     known = found.completeness if complete else None
-    keys = ("evidence", "statement", "generic", "real", "chance")
+    keys = (
+        "evidence",
+        "statement",
+        "generic",
+        "real",
+        "certified_complex",
+        "proven",
+        "certified_paths",
+        "chance",
+    )
     data = {
         "name": mechanism.name,
         "coordinates": found._names,
@@ -74,7 +87,7 @@ def assemblies(
         "singular": found.singular.tolist(),
         **{key: getattr(known, key, None) for key in keys},
     }
-    click.echo(json.dumps(data, allow_nan=False, default=int))
+    click.echo(json.dumps(data, allow_nan=False, default=lambda x: x.item()))
 
 
 def _check_target(file: str) -> None:

@@ -222,7 +222,7 @@ def integrate(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 def difference(tree: Tree, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the steps (B, M) by which `integrate` moves states a to states b (B, S)."""
-    steps = np.zeros((len(a), tree.size))
+    steps = np.zeros((len(a), tree.size), np.result_type(a, b))
     columns, entries = tree.single_columns
     steps[:, columns] = b[:, entries] - a[:, entries]
     for turn, quaternion in tree.ball_slices:
