@@ -372,7 +372,8 @@ class Mechanism(Printable, MechanismDescription):
         complete : bool
             True to collect all solutions; see `AssemblyModes.completeness`. The poses of bodies, points,
             distances and joints may be given. Couplings of turns must have the ratio 1, and dimensions must
-            be exact (no `closure_tolerance`).
+            be exact (no `closure_tolerance`). Assembly modes of legs that are independent in each place of a
+            platform are combined.
         certify : bool
             With ``complete=True``, True to follow the paths to the values once more in steps that are proved
             not to jump, which takes 0.01 to 0.5 s for each path. Solutions are certified in any case.
@@ -392,7 +393,8 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError, UnknownNameError
-            As for `at`; also for invalid limits.
+            As for `at`; also for invalid limits, and for more than 100,000 real assembly modes of one target
+            with ``complete=True``; the error carries their `number`.
         ConfigurationError
             If no member has a solution. The error carries the smallest residual (`residual`, a length) or, as
             for `at`, the excess `beyond` limits of the nearest solution. With ``complete=True``, the result

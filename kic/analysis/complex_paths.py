@@ -8,11 +8,12 @@ distance is its square; other lengths are themselves.
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 
+from kic.analysis.legs import Legs
 from kic.errors import InputError
 from kic.kernels import layout as lay
 from kic.kernels import path_tracking as kernel
@@ -43,6 +44,8 @@ RESIDUAL_MAX, NOISE_MAX = 3e-13, 14.0
 JUMP_RESIDUAL = 1e-3
 # Newton steps that refine a solution; a step along a part of positive dimension (rad, lengths)
 REFINING_STEPS, PART_STEP = 3, 1e-3
+# share of a leg in a direction in which values barely determine a state, from which on it can move there
+RELEASED_MIN = 1e-4
 
 
 class Parameters:
@@ -241,6 +244,7 @@ class Tracker:
         self.sliding = self.entries[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]
         self.slide_scale = t.column_scale[self.columns[t.tree.cols[self.columns, lay.KIND] == lay.PRISMATIC]]
         self.flips: list[tuple[int, int, float]] = []
+        self.legs = Legs(closure)
         self.deadline = np.inf
         self.bar: Bar | None = None  # that shows the paths of `track`
 
@@ -325,14 +329,14 @@ class Tracker:
             states = self.moved(states, least_squares_step(G, left / slope, 0.0, rcond))
         return states
 
-    def _far(self, states: np.ndarray) -> np.ndarray:
-        """Return a mask (B,) of states near infinity."""
-        turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
-        slide = (np.abs(states[:, self.sliding]) / self.slide_scale).max(axis=1, initial=0.0)
-        far: np.ndarray = (turn > kernel.IMAGINARY_TURN_MAX) | (slide > kernel.SLIDE_MAX)
+    def far_legs(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask (B, L) of legs near infinity."""
+        size = np.zeros(states.shape)
+        size[:, self.turning] = np.abs(states[:, self.turning].imag) / kernel.IMAGINARY_TURN_MAX
+        size[:, self.sliding] = np.abs(states[:, self.sliding]) / self.slide_scale / kernel.SLIDE_MAX
         for _, quaternion in self.tree.ball_slices:
-            far |= np.abs(states[:, quaternion]).max(axis=1) > kernel.QUATERNION_MAX
-        return far
+            size[:, quaternion] = np.abs(states[:, quaternion]) / kernel.QUATERNION_MAX
+        return self.legs.largest(size, self.legs.of_entry) > 1
 
     def _normal(self, states: np.ndarray) -> np.ndarray:
         """Return states with unit quaternions of ball joints."""
@@ -399,7 +403,7 @@ class Tracker:
         shift[:, pivots] = 2 * np.pi * np.round(turns @ np.linalg.pinv(A[:, pivots]).T)
         return integrate(self.tree, states, shift)
 
-    def _canonical(self, states: np.ndarray) -> np.ndarray:
+    def canonical(self, states: np.ndarray) -> np.ndarray:
         """Return states (B, S) with the first angle of each flip in the half turn about zero."""
         for flip in self.flips:
             other = np.cos(states[:, flip[0]].real) < 0
@@ -418,28 +422,40 @@ class Tracker:
         regular[fine] = condition_number(self.closure.rows(states[fine])[1]) < REGULAR_CONDITION_MAX
         return regular
 
+    def released(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask (B, L + 1) of legs that can move to first order at given values; last, of any."""
+        legs, (s, V) = self.legs, np.linalg.svd(self.closure.rows(states)[1])[1:]
+        free = np.ones(V.shape[:2], dtype=bool)
+        free[:, : s.shape[1]] = s * REGULAR_CONDITION_MAX < s[:, :1]
+        shares = legs.largest((np.abs(V) * free[..., None]).max(axis=1), legs.of_column)
+        return np.column_stack([shares > RELEASED_MIN, free.any(axis=1)])
+
     def imaginary(self, states: np.ndarray) -> np.ndarray:
         """Return the largest imaginary part (B,) of states: rad, lengths."""
+        return self.imaginary_legs(states).max(axis=1)
+
+    def imaginary_legs(self, states: np.ndarray) -> np.ndarray:
+        """Return the largest imaginary part (B, L) of each leg: rad, lengths."""
         scale = np.ones(states.shape[1])
         scale[self.sliding] = self.slide_scale
-        return np.abs(states.imag / scale).max(axis=1, initial=0.0)
+        return self.legs.largest(np.abs(states.imag / scale), self.legs.of_entry)
 
     def sampled(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a random algebraic function (B,) of states that does not change with full turns."""
-        c, turn = rng.normal(size=(3, states.shape[1])), states[:, self.turning]
-        sums = np.cos(turn) @ c[0, self.turning] + np.sin(turn) @ c[1, self.turning]
-        sums = sums + (states[:, self.sliding] / self.slide_scale) @ c[0, self.sliding]
+        """Return random algebraic functions (B, S) of entries that do not change with full turns."""
+        c, turn, found = rng.normal(size=(3, states.shape[1])), states[:, self.turning], 0 * states
+        found[:, self.turning] = np.cos(turn) * c[0, self.turning] + np.sin(turn) * c[1, self.turning]
+        found[:, self.sliding] = states[:, self.sliding] / self.slide_scale * c[0, self.sliding]
         for _, quaternion in self.tree.ball_slices:
             q = states[:, quaternion]
-            sums += (q @ c[1, quaternion]) * (q @ c[2, quaternion])
-        return sums
+            found[:, quaternion.start] = (q @ c[1, quaternion]) * (q @ c[2, quaternion])
+        return found
 
     def embedded(self, states: np.ndarray) -> np.ndarray:
         """Return real numbers (B, D) that are equal for states equal modulo full turns and flips.
 
         Large slides and quaternions are on a logarithmic scale, because their rounding errors are relative.
         """
-        states = self._canonical(states)
+        states = self.canonical(states)
         turn, slide = states[:, self.turning], states[:, self.sliding] / self.slide_scale
         size = np.abs(slide)
         slide = slide * np.log1p(size) / np.where(size > 0, size, 1.0)
@@ -451,6 +467,19 @@ class Tracker:
             qq = (q[:, :, None] * q[:, None, :])[:, *np.triu_indices(4)]
             parts += [qq.real, qq.imag, np.log(length)]
         return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def _leg_of_point(self) -> np.ndarray:
+        """Leg of each of the numbers of `embedded`."""
+        of = self.legs.of_entry
+        balls = [np.repeat(of[quaternion.start], 21) for _, quaternion in self.tree.ball_slices]
+        return np.concatenate([np.tile(of[self.turning], 3), np.tile(of[self.sliding], 2), *balls])
+
+    def by_legs(self, states: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return numbers (B, n) that are equal for states with the same place, and those of each leg."""
+        points, legs = self.embedded(states), self.legs
+        places = points if legs.count == 1 else legs.poses(self.canonical(states))
+        return places, [points[:, self._leg_of_point == j] for j in range(legs.count)]
 
     def random_closed(self, rng: np.random.Generator, count: int, near: np.ndarray) -> np.ndarray:
         """Return random complex states (n, S) with closed loops, at most `count`, by Gauss–Newton steps."""
@@ -470,7 +499,7 @@ class Tracker:
             left = np.abs(values).max(axis=1)
             if (left < 1e-12).all():
                 break
-            fine = np.isfinite(G).all(axis=(1, 2)) & (self._far(states) == 0)
+            fine = np.isfinite(G).all(axis=(1, 2)) & ~self.far_legs(states).any(axis=1)
             states, values, G = states[fine], values[fine], G[fine]
             if not len(states):
                 break
@@ -500,13 +529,24 @@ class Tracker:
         return states, good
 
     def meeting(self, ends: np.ndarray, good: np.ndarray, atol: float = SAME_ATOL) -> np.ndarray:
-        """Return a mask of complete paths that end where another one does: one of them has jumped."""
+        """Return a mask (N, L + 1) of complete paths that end where another one does: one of them has jumped.
+
+        Paths from different assembly modes of a leg in one place may not end in the same one. The last column
+        is that of paths that meet as a whole.
+        """
         from scipy.spatial import cKDTree
 
-        met, k = np.zeros(len(ends), dtype=bool), np.flatnonzero(good)
+        legs = self.legs
+        met, k = np.zeros((len(ends), legs.count + 1), dtype=bool), np.flatnonzero(good)
         if k.size:
-            pairs = cKDTree(self.embedded(ends[k])).query_pairs(atol, output_type="ndarray")
-            met[k[pairs.ravel()]] = True
+            points = self.embedded(ends[k])
+            for j in (*legs.several, legs.count):
+                own = np.ones(len(k), dtype=bool) if j == legs.count else legs.own[k, j]
+                seen = points[own]
+                if j < legs.count:
+                    seen = np.column_stack([seen[:, self._leg_of_point == j], legs.place[k[own]]])
+                pairs = cKDTree(seen).query_pairs(atol, output_type="ndarray")
+                met[k[own][pairs.ravel()], j] = True
         return met
 
     def solves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -516,14 +556,21 @@ class Tracker:
         return left < RESIDUAL_MAX * np.exp(np.minimum(2 * turn, NOISE_MAX))
 
     def moves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return a mask of singular states (B, S) that can move while parameters (B, n) stand still.
+        """Return a mask (B, L) of legs of singular states that can move while parameters (B, n) stand still.
 
-        Near an isolated solution of higher multiplicity, the residual grows with the square of a step.
+        Near an isolated solution of higher multiplicity, the residual grows with the square of a step. Legs
+        are tried together, and each one alone.
         """
+        legs = self.legs
+        moving = np.zeros((len(states), legs.count), dtype=bool)
         if not len(states):
-            return np.zeros(0, dtype=bool)
-        null = np.linalg.svd(self.closure.rows(states)[1])[2][:, -1].conj()
-        trial = self.moved(states, PART_STEP * null)
-        trial = self.refined(trial, p, PART_STEP**2)
-        apart = np.abs(trial - states).max(axis=1)
-        return self.solves(trial, p) & (apart > PART_STEP / 100)
+            return moving
+        G = self.closure.rows(states)[1]
+        for leg in (-1, *range(legs.count if legs.count > 1 else 0)):
+            columns = np.flatnonzero((legs.of_column == leg) | (leg < 0))
+            null = np.zeros((len(states), G.shape[2]), complex)
+            null[:, columns] = np.linalg.svd(G[..., columns])[2][:, -1].conj()
+            trial = self.refined(self.moved(states, PART_STEP * null), p, PART_STEP**2)
+            apart = legs.largest(np.abs(trial - states), legs.of_entry)
+            moving |= self.solves(trial, p)[:, None] & (apart > PART_STEP / 100)
+        return moving

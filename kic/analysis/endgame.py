@@ -70,15 +70,27 @@ class Endgame:
     def filled(
         self, ends: np.ndarray, code: np.ndarray, others: np.ndarray, other_code: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ends (N, S) and codes (N,) with regular ends of another attempt in place of lost ones."""
-        from scipy.spatial import cKDTree
+        """Return ends (N, S) and codes (N,) with regular places of another attempt for those with lost paths.
 
-        free, k, whole = np.flatnonzero(code == 0), np.flatnonzero(other_code == 1), code == 1
-        if free.size and k.size and whole.any():
-            k = k[self.tracker.is_regular(others[k])]
-            known = cKDTree(self.tracker.embedded(ends[whole]))
-            new = k[known.query(self.tracker.embedded(others[k]))[0] > OTHER_ATOL][: len(free)]
-            ends[free[: len(new)]], code[free[: len(new)]] = others[new], 1.0
+        A place of which some ends are known is completed. A new one stands for a place of which none is.
+        """
+        tracker, legs = self.tracker, self.tracker.legs
+        if code.all() or not other_code.any():
+            return ends, code
+        rows = [np.flatnonzero(legs.place == c) for c in range(len(legs.modes))]
+        free = [c for c, own in enumerate(rows) if (code[own] == 0).any()]
+        whole = [c for c, own in enumerate(rows) if (other_code[own] == 1).all()]
+        if free and whole:
+            known, at = np.flatnonzero(code == 1), tracker.by_legs(ends[code == 1])[0]
+            regular, places = tracker.is_regular(others), tracker.by_legs(others)[0]
+            for c in (c for c in whole if regular[rows[c]].all()):
+                near = legs.place[known[np.abs(at - places[rows[c][0]]).max(axis=1) < OTHER_ATOL]]
+                for place in free:
+                    fits = place in near if near.size else not (code[rows[place]] == 1).any()
+                    if fits and (legs.modes[place] == legs.modes[c]).all():
+                        ends[rows[place]], code[rows[place]] = others[rows[c]], 1.0
+                        free.remove(place)
+                        break
         return ends, code
 
     def _accept_imaginary(self, ends: np.ndarray, code: np.ndarray, p: np.ndarray, count: int) -> None:
@@ -97,22 +109,27 @@ class Endgame:
         k, states = k[good], states[good]
         accepted = code == 1
         accepted[k] = True
-        alone = ~self._meets(ends, accepted, count, OTHER_ATOL)[k]
+        alone = ~self._meets(ends, accepted, count, OTHER_ATOL)[k].any(axis=1)
         ends[k[alone]], code[k[alone]] = states[alone], 1.0
 
     def _meets(self, ends: np.ndarray, finite: np.ndarray, count: int, atol: float) -> np.ndarray:
-        """Return a mask of finite ends where several paths of one member meet."""
-        met = np.zeros(len(ends), dtype=bool)
-        for first in range(0, len(ends), count):
-            own = slice(first, first + count)
-            met[own] = self.tracker.meeting(ends[own], finite[own], atol)
-        return met
+        """Return a mask (B, L + 1) of finite ends where several paths of one member meet; see `meeting`."""
+        parts = [slice(first, first + count) for first in range(0, len(ends), count)]
+        return np.concatenate([self.tracker.meeting(ends[own], finite[own], atol) for own in parts])
 
     def _jumped(self, ends: np.ndarray, finite: np.ndarray, count: int) -> np.ndarray:
-        """Return a mask of finite ends that are regular and where several paths of one member meet."""
-        jumped = self._meets(ends, finite, count, SAME_ATOL)
-        k = np.flatnonzero(jumped)
-        jumped[k] = self.tracker.is_regular(ends[k])
+        """Return a mask of finite ends that are regular and where several paths of one member meet.
+
+        So are paths of one place at the start that end in several places.
+        """
+        legs, met = self.tracker.legs, self._meets(ends, finite, count, SAME_ATOL)
+        k = np.flatnonzero(met.any(axis=1))
+        if k.size:
+            met[k] &= ~self.tracker.released(ends[k])
+        jumped = np.asarray(met.any(axis=1))
+        k = np.flatnonzero(finite)
+        if k.size and legs.several.size:
+            jumped[k] |= legs.torn(self.tracker.by_legs(ends[k])[0], k % count, k // count, OTHER_ATOL)
         return jumped
 
     def _by_circles(

@@ -17,6 +17,7 @@ import numpy as np
 from kic.analysis.certificates import Certificates
 from kic.analysis.complex_paths import REAL_ATOL, SAME_ATOL, STARTS, Tracker
 from kic.analysis.endgame import Endgame
+from kic.analysis.legs import COMPLEX_MODES_MAX, MODES_MAX
 from kic.analysis.proven_numbers import proven_number
 from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
@@ -34,8 +35,15 @@ TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
 # number of solutions, and share of their paths, that a loop may lose and count nevertheless
 MANY_STATES_MIN, LOST_SHARE_MAX = 200, 0.1
+# imaginary part beyond which paths of loops are lost by rounding, whatever the tolerance
+LOST_IMAGINARY_MAX = 7.0
+# factor of the size of loops after one that loses paths and finds nothing new
+REACH_FACTOR = 0.7
 # loops in a row that lose paths and find nothing new, after which another base is chosen
 STUCK_LOOPS_MAX = 8
+
+# combinations of assembly modes of legs, up to which certificates of complex ones are tried
+CERTIFIED_MODES_MAX = 1_000
 
 # solutions are kept with the mechanism; one thread at a time adds to them
 _COLLECTING = threading.Lock()
@@ -116,35 +124,26 @@ class GenericSolutions:
         self.loops = self.clean = self.polygons = self.moved = self.tracked = self.lost = 0
         self.hits = self.starts = self.new = self.stuck = 0
         self.lost_share = 0.0
+        self.reach = 1.0  # size of loops as a share of that of random parameters
         self.proven = proven_number(closure)
         self.trace_degree: int | None = None
 
-    def close_to_known(self, states: np.ndarray) -> np.ndarray:
-        """Return the index (B,) of the known solution that each state is, -1 for others."""
-        return self._index_among(states, self.states)
-
-    def _index_among(self, states: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return the index (B,) of each state among others (N, S), -1 for those that are not there."""
-        if not len(others) or not len(states):
-            return np.full(len(states), -1)
-        from scipy.spatial import cKDTree
-
-        known, points = (self.tracker.embedded(x) for x in (others, states))
-        apart, index = cKDTree(known).query(points, distance_upper_bound=SAME_ATOL)
-        return np.where(apart < SAME_ATOL, index, -1)
-
-    def add(self, states: np.ndarray) -> int:
-        """Add solutions at the base that are new; return their number."""
-        new = states[self.close_to_known(states) < 0]
-        if not len(new):
-            return 0
-        from scipy.spatial import cKDTree
-
-        pairs = cKDTree(self.tracker.embedded(new)).query_pairs(SAME_ATOL, output_type="ndarray")
-        new = np.delete(new, pairs[:, 1], axis=0)
-        self.states = np.concatenate([self.states, new])
-        self.clean, self.polygons, self.lost_share, self.trace_degree = 0, 0, 0.0, None
-        return len(new)
+    def add(self, states: np.ndarray) -> np.ndarray:
+        """Add solutions at the base; return a mask (B,) of those with a new place or mode of a leg."""
+        tracker, legs, before = self.tracker, self.tracker.legs, len(self.states)
+        if not before + len(states):
+            return np.zeros(0, dtype=bool)
+        given = np.concatenate([self.states, tracker.canonical(states)])
+        rows, new = legs.arrange(*tracker.by_legs(given), SAME_ATOL)
+        self.states = given[rows[:, legs.of_entry], np.arange(given.shape[1])]
+        mixed = self.states[(rows != rows[:, :1]).any(axis=1)]
+        if (tracker.residual(mixed, np.repeat(self.base, len(mixed), axis=0)) > SAME_ATOL).any():
+            legs.join()  # the parts depend on each other
+            self.states = given[:before]
+            return self.add(states)
+        if new[before:].any():
+            self.clean, self.polygons, self.lost_share, self.trace_degree = 0, 0, 0.0, None
+        return new[before:]
 
     def to_base(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return the solutions at the base to which states (B, S) at parameters (B, n) continue."""
@@ -160,40 +159,48 @@ class GenericSolutions:
         t = tracker.closure.transfer
         values = tracker.closure.rows(found)[0] * t.scale
         ends = self.to_base(found, tracker.parameters.of_values(values[:, : t.size]))
-        known = self.close_to_known(ends) >= 0
-        self.starts, self.hits = self.starts + len(ends), self.hits + int(known.sum())
-        self.add(ends)
+        new = self.add(ends)
+        self.starts, self.hits = self.starts + len(ends), self.hits + int((~new).sum())
 
     def loop(self) -> None:
         """Track all known solutions along a random closed path, and add the new ones at its end.
 
         Every second path leads to real parameters, where solutions are in conjugate pairs, and back with the
-        conjugate solutions. The others are polygons. Random starts add solutions that loops rarely reach,
+        conjugate solutions. The others are polygons. Smaller ones follow those that lose paths, because large
+        ones come close to infinity. Random starts add solutions that loops rarely reach,
         such as those behind a gap between two close branch points.
         """
         parameters = self.tracker.parameters
         corners = 2 if len(self.states) > FEW_STATES_MAX else 4
-        p = [self.base, *parameters.random(self.like, self.rng, corners)[:, None], self.base]
+        away = parameters.random(self.like, self.rng, corners) - self.base
+        p = [self.base, *(self.base + self.reach * away)[:, None], self.base]
         if self.loops % 2:
             p = [self.base, parameters.real(p[1]), self.base]
         ends, good = self.tracker.around(p, self.states, 1.0)
         for tightness in (0.3, 0.1):
-            again = ~good | self.tracker.meeting(ends, good)
+            again = ~good & (self.tracker.imaginary(ends) < LOST_IMAGINARY_MAX)
+            again |= self.tracker.meeting(ends, good).any(axis=1)
             if not again.any():
                 break
             ends[again], good[again] = self.tracker.around(p, self.states[again], tightness)
-        good &= ~self.tracker.meeting(ends, good)
+        good &= ~self.tracker.meeting(ends, good).any(axis=1)
         self.loops += 1
         mirrored = len(p) == 3
         if not mirrored:
-            apart = np.abs(self.tracker.embedded(ends[good]) - self.tracker.embedded(self.states[good]))
-            self.moved += int((apart.max(axis=1, initial=0.0) > SAME_ATOL).sum())
-            self.tracked += len(good)
+            (places, legs), (before, legs_before) = map(self.tracker.by_legs, (ends[good], self.states[good]))
+            own, apart = self.tracker.legs.own[good], np.abs(places - before).max(axis=1, initial=0.0)
+            for k, a, b in zip(own.T, legs, legs_before, strict=True):
+                moved = np.maximum(np.abs(a - b).max(axis=1, initial=0.0), apart) > SAME_ATOL
+                self.moved += int(moved[k].sum())
+            self.tracked += int(self.tracker.legs.own.sum())
         self.lost += int((~good).sum())
-        self.new = self.add(ends[good])
+        self.new = int(self.add(ends[good]).sum())
         self.stuck = 0 if self.new or good.all() else self.stuck + 1
         lost = float(1 - good.mean())
-        if not self.new and (not lost or (len(good) >= MANY_STATES_MIN and lost < LOST_SHARE_MAX)):
+        is_clean = not lost or (len(good) >= MANY_STATES_MIN and lost < LOST_SHARE_MAX)
+        if not self.new and not mirrored:
+            self.reach = min(1.0, self.reach / REACH_FACTOR) if is_clean else self.reach * REACH_FACTOR
+        if not self.new and is_clean:
             self.clean += 1
             self.polygons += not mirrored
             self.lost_share = max(self.lost_share, lost)
@@ -213,7 +220,7 @@ class GenericSolutions:
     def _to(self, p: np.ndarray, tightness: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the known solutions at other parameters (1, n), and a mask of those that arrive alone."""
         states, good = self.tracker.around([self.base, p], self.states, tightness)
-        return states, good & ~self.tracker.meeting(states, good)
+        return states, good & ~self.tracker.meeting(states, good).any(axis=1)
 
     def _trace_test(self) -> int:
         """Return the degree at which the trace on a random line is rational, -1 for none, -2 if not tried.
@@ -224,7 +231,8 @@ class GenericSolutions:
         deviate.
         """
         tracker, points = self.tracker, TRACE_POINTS
-        if len(self.states) < 2 or self.number * points > TRACE_STATES_MAX:
+        sums = len(self.states) * self.times * max(1, len(tracker.legs.several))
+        if len(self.states) < 2 or sums * points > TRACE_STATES_MAX:
             return -2  # one solution has no control
         way = tracker.parameters.random(self.like, self.rng, 1, spread=0.2) - self.base
         # uniform on the sphere of complex numbers and infinity, so that the fit sees the whole line
@@ -236,8 +244,9 @@ class GenericSolutions:
         good = (share.reshape(points, -1) == 1).all(axis=1)
         if good.sum() < 0.8 * points:
             return -1
-        terms = tracker.sampled(tracker.all_flips(ends), self.rng).reshape(-1, points, len(self.states))
-        terms, t = terms.sum(axis=0)[good], t[good]
+        terms = tracker.sampled(tracker.all_flips(ends), self.rng)
+        terms = terms.reshape(-1, points, *self.states.shape).sum(axis=0)
+        terms, t = (terms * tracker.legs.own[:, tracker.legs.of_entry]).sum(axis=2)[good], t[good]
         for degree in range(TRACE_DEGREE_MAX + 1):
             if _rational_error(t, terms.sum(axis=1), degree) < TRACE_RTOL:
                 control = _rational_error(t, terms[:, :-1].sum(axis=1), degree)
@@ -247,7 +256,12 @@ class GenericSolutions:
     @property
     def number(self) -> int:
         """Number of the solutions."""
-        return len(self.states) * 2 ** len(self.tracker.flips)
+        return int(self.tracker.legs.modes.astype(object).prod(axis=1).sum()) * self.times
+
+    @property
+    def times(self) -> int:
+        """Number of combinations of half turns of universal joints."""
+        return 2 ** len(self.tracker.flips)
 
     @property
     def chance(self) -> float:
@@ -266,11 +280,15 @@ class GenericSolutions:
     def is_done(self) -> bool:
         """True if nothing new is expected: a proven number is reached, or loops found nothing new.
 
-        After a failed trace test, as for large degrees, only `LOOPS_MAX` loops suffice.
+        After a failed trace test, as for large degrees, or if numbers of assembly modes of a leg differ between
+        places, only `LOOPS_MAX` loops suffice.
         """
         if self.is_proven or self.clean >= LOOPS_MAX:
             return True
-        return self.clean >= LOOPS_MIN and self.chance < CHANCE_MAX and self.trace_degree != -1
+        modes = self.tracker.legs.modes
+        if (modes != modes[:1]).any() or self.trace_degree == -1:
+            return False
+        return self.clean >= LOOPS_MIN and self.chance < CHANCE_MAX
 
     @property
     def is_proven(self) -> bool:
@@ -326,6 +344,7 @@ class GenericSolutions:
         lost ones, and are counted.
         """
         tracker, count, number = self.tracker, len(self.states), len(values)
+        tracker.legs.check_number(self.number, COMPLEX_MODES_MAX, "complex ")
         target = tracker.parameters.of_values(values)
         ends = np.zeros((number, count, self.states.shape[1]), complex)
         share = np.zeros((number, count))
@@ -351,44 +370,34 @@ class GenericSolutions:
                 own, other = both[::-1] if better[n] else both
                 ends[b], share[b] = self.endgame.filled(*own, *other)
             members = np.flatnonzero((share == 0).any(axis=1))
-        followed, surplus = np.zeros(number, dtype=int), np.zeros(number, dtype=int)
-        for m in range(number if certify else 0):
-            tracker.deadline = deadline
-            try:
-                curves = self.certificates.follow(self.states, self.base, target[[m]], bar)
-            except TimeoutError:
-                break
-            finally:
-                tracker.deadline = np.inf
-            k = np.flatnonzero(curves[1] == 1)
-            followed[m] = len(k)
-            new = k[self._index_among(curves[0][k], ends[m][share[m] == 1]) < 0]
-            free = np.concatenate([np.flatnonzero(share[m] == code) for code in (0, -1)])[: len(new)]
-            ends[m, free], share[m, free] = curves[0][new[: len(free)]], 1.0
-            surplus[m] = len(new) - len(free)
-        finite = share == 1
-        owner, k = np.nonzero(finite)
-        off, singular = tracker.imaginary(ends[finite]), np.flatnonzero(~tracker.is_regular(ends[finite]))
-        real, moving = off < REAL_ATOL, np.zeros(len(owner), dtype=bool)
-        moving[singular] = tracker.moves(ends[finite][singular], target[owner[singular]])
-        near = singular[(off[singular] >= REAL_ATOL) & (off[singular] < SINGULAR_REAL_ATOL)]  # less accurate
-        real[near] = tracker.solves(ends[finite][near].real.astype(complex), target[owner[near]])
-        on_parts = np.bincount(owner[moving], minlength=number)
-        *certified, radii = self.certificates.counts(ends[finite], owner, target)
-        kept = real | moving
-        owner, k, moving = owner[kept], k[kept], moving[kept]
-        times = 2 ** len(tracker.flips)
-        goal = tracker.closure.goal(values)[owner]
+        followed, surplus = np.zeros((2, number), dtype=np.intp)
+        if certify:
+            followed, surplus = self._follow(ends, share, target, deadline, bar)
+        real, moving = self._real(ends, share == 1, target)
+        legs, times = tracker.legs, self.times
+        finite = np.repeat((share == 1)[..., None], legs.count, axis=2)
+        infinite, far = self._unbounded(ends, share)
+        masks = finite, ~(infinite | far), ~infinite, np.ones_like(finite), finite & ~moving, real
+        counts = [legs.number(mask) for mask in masks]
+        legs.check_number(times * counts[-1].max(initial=0.0), MODES_MAX, "real ")
+        few = counts[0].max(initial=0.0) <= CERTIFIED_MODES_MAX
+        owner, k = legs.combinations(finite if few else real)
+        states, member = ends[owner[:, None], k[:, legs.of_entry], np.arange(ends.shape[2])], owner[:, None]
+        *certified, radii = self.certificates.counts(states, owner, target)
+        kept = real[member, k, np.arange(legs.count)].all(axis=1)
+        moving = moving[member, k, np.arange(legs.count)].any(axis=1)[kept]
+        states, owner = np.ascontiguousarray(states[kept].real), owner[kept]
+        ended, near, bounded, every, still = ((times * x).astype(np.intp) for x in counts[:-1])
         return Ends(
-            tracker.all_flips(tracker.unwound(np.ascontiguousarray(ends[owner, k].real), goal)),
+            tracker.all_flips(tracker.unwound(states, tracker.closure.goal(values)[owner])),
             np.tile(owner, times),
-            times * finite.sum(axis=1),
-            times * (share < 0).sum(axis=1),
-            times * (share > 1).sum(axis=1),
-            times * ((share == 0).sum(axis=1) + surplus),
+            ended,
+            every - bounded,
+            bounded - near,
+            near - ended + times * surplus,
             float(tracker.imaginary(ends[share == 0]).min(initial=np.inf)),
             np.tile(moving, times),
-            times * on_parts,
+            ended - still,
             times * certified[0],
             times * certified[1],
             certified[2],
@@ -400,6 +409,76 @@ class GenericSolutions:
         """Return a mask (n,) of real states for which a test proves one solution near, for values (n, P)."""
         return np.isfinite(self.certificates.balls(states, self.tracker.parameters.of_values(values)))
 
+    def _follow(
+        self, ends: np.ndarray, code: np.ndarray, target: np.ndarray, deadline: float, bar: Bar
+    ) -> np.ndarray:
+        """Follow certified paths, put new ends in place of lost ones, and count paths and others (2, B)."""
+        from scipy.spatial import cKDTree
+
+        tracker, legs, counts = self.tracker, self.tracker.legs, np.zeros((2, len(target)), dtype=np.intp)
+
+        def points(states: np.ndarray) -> np.ndarray:
+            return tracker.by_legs(states)[0] if legs.several.size else tracker.embedded(states)
+
+        for m in range(len(target)):
+            tracker.deadline = deadline
+            try:
+                curves, share = self.certificates.follow(self.states, self.base, target[[m]], bar)
+            except TimeoutError:
+                break
+            finally:
+                tracker.deadline = np.inf
+            k = np.flatnonzero(share == 1)
+            if legs.several.size:
+                ends[m], code[m] = self.endgame.filled(
+                    ends[m], code[m], curves, np.where(share == 1, 1.0, 0.0)
+                )
+            known = ends[m][code[m] == 1]
+            new = k
+            if len(known) and k.size:
+                new = k[cKDTree(points(known)).query(points(curves[k]))[0] > SAME_ATOL]
+            free = np.concatenate([np.flatnonzero(code[m] == x) for x in (0, -1)])[: len(new)]
+            if not legs.several.size:
+                ends[m, free], code[m, free] = curves[new[: len(free)]], 1.0
+                new = new[len(free) :]
+            counts[:, m] = len(k), len(new)
+        return counts
+
+    def _real(self, ends: np.ndarray, finite: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return masks (B, N, L) of legs of finite ends (B, N, S): of real or movable, and of movable ones.
+
+        Singular ends are less accurate: they are real if their real parts satisfy the equations.
+        """
+        tracker, legs = self.tracker, self.tracker.legs
+        states, owner = ends[finite], np.nonzero(finite)[0]
+        off, singular = tracker.imaginary_legs(states), np.flatnonzero(~tracker.is_regular(states))
+        real, moving = off < REAL_ATOL, np.zeros(off.shape, dtype=bool)
+        moving[singular] = tracker.moves(states[singular], p[owner[singular]])
+        almost = (off >= REAL_ATOL) & (off < SINGULAR_REAL_ATOL)
+        near = singular[almost[singular].any(axis=1)]
+        trial = np.where(almost[near][:, legs.of_entry], states[near].real, states[near])
+        real[near] |= almost[near] & tracker.solves(trial, p[owner[near]])[:, None]
+        found = np.zeros((2, *finite.shape, legs.count), dtype=bool)
+        found[0, finite], found[1, finite] = real | moving, moving
+        return found[0], found[1]
+
+    def _unbounded(self, ends: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return masks (B, N, L) of legs at infinity and of far ones, from ends (B, N, S) and codes (B, N).
+
+        If a path does not stay finite, the other legs of its state are unknown at its end. If no leg is large,
+        all are far or at infinity if all paths of the place are.
+        """
+        tracker, legs = self.tracker, self.tracker.legs
+        found = np.zeros((2, *code.shape, legs.count), dtype=bool)
+        b, k = np.nonzero((code < 0) | (code > 1))
+        if len(b):
+            large = tracker.far_legs(ends[b, k])
+            some = large.any(axis=1)
+            for mask, is_so in zip(found, (code < 0, (code < 0) | (code > 1)), strict=True):
+                whole = np.logical_and.reduceat(is_so, legs.starts, axis=1)[b, legs.place[k]]
+                mask[b, k] = (large & is_so[b, k, None]) | (~some & whole)[:, None]
+        return found[0], found[1]
+
     def _detour(self) -> np.ndarray:
         """Return other random parameters (1, n)."""
         return self.tracker.parameters.random(self.like, self.rng, 1, spread=0.2)
@@ -409,7 +488,9 @@ class GenericSolutions:
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
-            found += f", {len(self.states)} apart from half turns of {flips} universal joints"
+            found += f", {count // self.times} apart from half turns of {flips} universal joints"
+        if parts := self.tracker.legs.describe():
+            found += f" ({parts})"
         searched = f"{self.clean} monodromy loops and {self.starts} random starts"
         if self.lost_share:
             searched += f" (which lost up to {self.lost_share:.1%} of the paths of a loop)"
