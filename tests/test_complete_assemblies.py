@@ -641,7 +641,7 @@ def test_mirrored_loops_are_no_evidence_of_moves(no_proofs) -> None:
     assert generic.tracked == before[0] + generic.tracker.legs.own.sum()
     assert generic.moved > before[1]
     assert generic.polygons == before[2] + 1
-    assert generic.chance < before[3]
+    assert generic.chance < 1e-6
 
 
 def solutions_on_six_rods(a: np.ndarray, b: np.ndarray, starts: int) -> np.ndarray:

@@ -47,9 +47,14 @@ class Legs:
         self.closure = closure
         tree = closure.transfer.tree
         frames, groups = sorted({-1, *tree.frame.values()}), _rigid_groups(closure)
+        moving = groups[:-1] != groups[tree.cols[:, lay.PARENT]]
         found = [_columns_of_legs(closure, groups, groups[frame]) for frame in frames]
-        # the most legs, and of these the smallest
-        best = min(range(len(frames)), key=lambda k: (-found[k].max(), np.bincount(found[k]).max()))
+        # the smallest legs; of equal ones ground alone, or the most
+        sizes = [
+            (np.bincount(x[moving]).max(initial=0), frame >= 0, -x.max())
+            for frame, x in zip(frames, found, strict=True)
+        ]
+        best = min(range(len(frames)), key=sizes.__getitem__)
         self._divide(frames[best], found[best])
 
     def _divide(self, platform: int, of_column: np.ndarray) -> None:

@@ -280,8 +280,8 @@ class GenericSolutions:
     def is_done(self) -> bool:
         """True if nothing new is expected: a proven number is reached, or loops found nothing new.
 
-        After a failed trace test, as for large degrees, or if numbers of assembly modes of a leg differ between
-        places, only `LOOPS_MAX` loops suffice.
+        After a failed trace test, as for large degrees, or if numbers of assembly modes of a leg differ, only
+        `LOOPS_MAX` loops suffice.
         """
         if self.is_proven or self.clean >= LOOPS_MAX:
             return True
