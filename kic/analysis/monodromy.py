@@ -280,8 +280,8 @@ class GenericSolutions:
     def is_done(self) -> bool:
         """True if nothing new is expected: a proven number is reached, or loops found nothing new.
 
-        After a failed trace test, as for large degrees, or if numbers of assembly modes of a leg differ, only
-        `LOOPS_MAX` loops suffice.
+        After a failed trace test, as for large degrees, or if the numbers of assembly modes of a leg differ,
+        only `LOOPS_MAX` loops suffice.
         """
         if self.is_proven or self.clean >= LOOPS_MAX:
             return True
@@ -463,7 +463,7 @@ class GenericSolutions:
         return found[0], found[1]
 
     def _unbounded(self, ends: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks (B, N, L) of legs at infinity and of far ones, from ends (B, N, S) and codes (B, N).
+        """Return masks (B, N, L) of legs at infinity and of far ones, for ends (B, N, S) of codes (B, N).
 
         If a path does not stay finite, the other legs of its state are unknown at its end. If no leg is large,
         all are far or at infinity if all paths of the place are.
