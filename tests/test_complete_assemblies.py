@@ -492,8 +492,8 @@ def test_equal_solutions_are_added_once() -> None:
     generic = generic_solutions()
     states, generic.states = generic.states, generic.states[:3]
     twice = np.concatenate([states, states[::-1]])
-    assert generic.add(twice) == len(states) - 3
-    assert generic.add(twice) == 0
+    assert generic.add(twice).sum() == len(states) - 3
+    assert generic.add(twice).sum() == 0
     assert len(generic.states) == len(states)
 
 

@@ -463,10 +463,10 @@ class GenericSolutions:
         return found[0], found[1]
 
     def _unbounded(self, ends: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks (B, N, L) of legs at infinity and of far ones, for ends (B, N, S) of codes (B, N).
+        """Return masks (B, N, L) of legs at infinity, and of these and far ones, for ends and codes (B, N).
 
-        If a path does not stay finite, the other legs of its state are unknown at its end. If no leg is large,
-        all are far or at infinity if all paths of the place are.
+        If a path does not stay finite, the other legs of its state are unknown at its end. If no leg is
+        large, all are far or at infinity if all paths of the place are.
         """
         tracker, legs = self.tracker, self.tracker.legs
         found = np.zeros((2, *code.shape, legs.count), dtype=bool)
