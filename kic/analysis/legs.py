@@ -79,7 +79,7 @@ class Legs:
 
     @property
     def several(self) -> np.ndarray:
-        """Legs with several assembly modes in a place."""
+        """Array of the legs with several assembly modes in a place."""
         return np.flatnonzero(self.modes.max(axis=0, initial=1) > 1)
 
     def largest(self, values: np.ndarray, of: np.ndarray) -> np.ndarray:
