@@ -11,6 +11,7 @@ from assembly_cases import arm_of_six, generic_of, inputs_of, modes_of, six_dist
 from raising import raises
 
 import kic
+from kic.analysis import certificates
 from kic.analysis.monodromy import GenericSolutions
 
 # joints of all kinds in loops, rods, couplings, ball joints on both sides
@@ -87,23 +88,23 @@ def test_series_bound_the_change_of_gradients(name: str) -> None:
     m = kic.load(name)
     closure = m._model.position_problem(inputs_of(m))[1]
     generic = GenericSolutions(closure, m._model.reference_state[0], np.random.default_rng(0))
-    certificates, tracker, rng = generic.certificates, generic.tracker, np.random.default_rng(5)
-    assert certificates.is_served
+    own, tracker, rng = generic.certificates, generic.tracker, np.random.default_rng(5)
+    assert own.is_served
     size, count = tracker.tree.size, 40
     start = np.repeat(m._model.reference_state.astype(complex), count, axis=0)
     states = tracker.moved(start, rng.normal(size=(count, size)) + 1j * rng.normal(size=(count, size)))
     p = np.repeat(generic.base, count, axis=0)
-    left, G, *_ = certificates._equations(states, p)
-    near = certificates._near(states)
+    left, G, *_ = own._equations(states, p)
+    near = own._near(states)
     w = rng.uniform(0.1, 1.0, (count, size))
     closest = 0.0
     for row in np.flatnonzero(~closure.constant_rows):
         # columns that carry both ends do not count
-        moving = w * closure.transfer.system.moving[certificates.item_of[row]]
+        moving = w * closure.transfer.system.moving[own.item_of[row]]
         x = moving * rng.uniform(size=w.shape) * np.exp(2j * np.pi * rng.uniform(size=w.shape))
         for rho in (1e-3, 0.1, 0.5):
-            bound = certificates._series(near, rho * w, w)
-            moved, other, *_ = certificates._equations(tracker.moved(states, rho * x), p)
+            bound = own._series(near, rho * w, w)
+            moved, other, *_ = own._equations(tracker.moved(states, rho * x), p)
             change = (np.abs(other - G)[:, row] * w).sum(axis=1)
             largest = rho * bound[2][:, row]
             assert (change <= largest + 1e-9 * np.abs(G[:, row]).sum(axis=1)).all()
@@ -317,3 +318,15 @@ def test_certified_paths_replace_lost_ones(monkeypatch) -> None:
     known = modes_of(m, certify=True).completeness
     assert (known.lost, known.finite, known.certified_complex) == (0, 6, 6)
     assert known.evidence == "proven number"
+
+
+def test_constants_of_interpolation() -> None:
+    x, t, powers = certificates.NODES, np.linspace(-1, 1, 10_001), np.arange(5, 80)
+    others = [np.delete(x, k) for k in range(5)]
+    L = np.array([np.prod((t[:, None] - y) / (z - y), axis=1) for z, y in zip(x, others, strict=True)])
+    assert certificates.LEBESGUE - 0.01 < np.abs(L).sum(axis=0).max() < certificates.LEBESGUE
+    assert np.abs(np.delete(L, 2, axis=0)).sum(axis=0).max() < certificates.LEBESGUE_OTHERS
+    errors = np.abs(t ** powers[:, None] - (x ** powers[:, None]) @ L).max(axis=1)
+    # powers beyond these are at most 1, and their errors 1 + 1.8
+    assert (errors * certificates.CIRCLES[0] ** (5.0 - powers) < certificates.POWER_ERROR).all()
+    assert 2.8 * certificates.CIRCLES[0] ** (5.0 - powers[-1]) < certificates.POWER_ERROR

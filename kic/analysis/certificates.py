@@ -149,7 +149,8 @@ class Certificates:
         size, count, parents = tree.size, len(self.frames), cols[:, lay.PARENT]
         columns, entries = tree.single_columns
         T = self.places.arrays(states)[0].reshape(len(states), -1, 3)
-        ends, frames = T[:, 5 * size :].reshape(len(states), count, 3, 3), T[:, 2 * size : 5 * size]
+        ends = T[:, 5 * size :].reshape(len(states), count, 3, 3)
+        frames = T[:, 2 * size : 5 * size].reshape(len(states), size, 3, 3)  # transposed
         # norms of rotations: of each joint, and of its frame, and of ground
         x, logs = np.zeros((2, len(states), size))
         x[:, columns] = np.abs(states[:, entries] - tree.geometry[columns, lay.DRAWN])
@@ -160,7 +161,7 @@ class Certificates:
             square = np.einsum("bi,bi->b", q.conj(), q).real / np.abs(np.einsum("bi,bi->b", q, q))
             logs[:, turn.start] = np.arccosh(np.maximum(square, 1.0))
         whole = np.ones((len(states), size + 1))
-        whole[:, :-1] = np.linalg.norm(frames.reshape(len(states), size, 9), axis=2)
+        whole[:, :-1] = np.linalg.norm(frames, axis=(2, 3))
         places = np.concatenate([T[:, :size], ends[:, :, :2].reshape(len(states), 2 * count, 3)], axis=1)
         far = np.linalg.norm(places, axis=2).max(axis=1, initial=0.0)
         links = np.linalg.norm(places[:, self.next] - T[:, None, None, :size], axis=4)
@@ -179,22 +180,18 @@ class Certificates:
         factor = self.ratios[:, 0] * np.where(self.pointing, norms[..., 0], 1.0)
         factor = factor * np.where(self.paired, norms[..., 1], 1.0) * np.where(self.along, norms[..., 2], 1.0)
         factor = np.where(self.linear, 0.0, factor)
-        wrong = factor * 2 * moved * np.where(self.squared, 2 * gap, ~self.pointing)
-        # errors of the ends and of the third vector, exactly to first order
-        here = ends[:, None] - T[:, :size, None, None] * self.placed[:, :, None]
-        local = here.reshape(len(states), size, -1, 3) @ frames.reshape(len(states), size, 3, 3).swapaxes(
-            2, 3
+        lengths = factor * np.where(self.squared, 2 * gap, ~self.pointing)  # by errors of places
+        # errors of the ends and of the third vector, to first order
+        behind = (ends[:, None] - T[:, :size, None, None] * self.placed[:, :, None]).reshape(
+            len(states), size, -1, 3
         )
-        local = np.linalg.norm(local, axis=3).reshape(len(states), size, -1) * steps[:, :, None]
-        error = unit[:, None, None] * (local * self.ends_moved).sum(axis=1).reshape(len(states), count, 3)
+        local = np.linalg.norm(behind @ frames.swapaxes(2, 3), axis=3) * steps[:, :, None] * self.ends_moved
+        error = unit[:, None, None] * local.sum(axis=1).reshape(ends.shape[:3])
         error += (unit * (size * far + offsets))[:, None, None] * self.placed
-        both = error[..., 0] + error[..., 1]
-        noise = np.where(
-            self.pointing,
-            error[..., 0] * np.where(self.paired, norms[..., 1], 1.0)
-            + np.where(self.paired, error[..., 1] * norms[..., 0], 0.0),
-            factor * both * np.where(self.squared, 2 * gap, 1.0) + self.along * error[..., 2] * gap,
-        )
+        first, second, third = np.moveaxis(error, 2, 0)
+        noise = lengths * (first + second) + self.along * third * gap
+        noise += self.pointing * first * np.where(self.paired, norms[..., 1], 1.0)
+        noise += self.paired * second * norms[..., 0]
         sizes = np.where(self.pointing, 1.0, np.where(self.squared, gap**2, gap))
         noise += LINK_ROUNDING * EPS * factor * sizes
         linear = self.ratios[:, 0] * (x @ tree.paths.T)[:, self.frames[:, 0]] + self.ratios[:, 1]
@@ -206,7 +203,7 @@ class Certificates:
             gap,
             factor,
             self._by_rows(noise),
-            self._by_rows(wrong),
+            self._by_rows(2 * moved * lengths),
             turned[:, 0],
         )
 
