@@ -299,6 +299,27 @@ def test_certified_paths_are_counted() -> None:
         m.assembly_modes(inputs_of(m), certify=True)
 
 
+def test_a_deadline_ends_certified_paths(monkeypatch) -> None:
+    """Of two parts of the paths, the second is not begun."""
+    generic, states, start, end = few_paths(6)
+    monkeypatch.setattr(certificates, "STATES_AT_ONCE", 4)
+    own = generic.tracker.track
+
+    def late(states: np.ndarray, *others):
+        if np.abs(states[0] - generic.states[3]).max() < 1e-9:
+            raise TimeoutError
+        return own(states, *others)
+
+    monkeypatch.setattr(generic.tracker, "track", late)
+    ends, share = generic.certificates.follow(states, start, end)
+    assert share.tolist() == [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    assert np.array_equal(ends[3:], states[3:])
+    m = kic.load("three-rrr")
+    modes_of(m)
+    known = modes_of(m, certify=True, time_limit=1e-9).completeness
+    assert (known.certified_paths, known.evidence) == (0, "incomplete")
+
+
 def test_certified_paths_replace_lost_ones(monkeypatch) -> None:
     """One of six paths is lost in each attempt."""
     m = kic.load("three-rrr")

@@ -355,8 +355,14 @@ class Certificates:
         """Follow certified curves from states (B, S) at parameters (B, n) to others, also of one for all.
 
         Return the last states and the completed shares (B,). A curve of regular solutions leads from the
-        solution near each state to the one near the last state, while the parameters move along a line.
+        solution near each state to the one near the last state, while the parameters move along a line. The
+        tracker's deadline ends curves.
         """
+        if len(states) > STATES_AT_ONCE:
+            parts = np.array_split(np.arange(len(states)), 1 + len(states) // STATES_AT_ONCE)
+            start, end = (np.broadcast_to(x, (len(states), x.shape[1])) for x in (start, end))
+            found = [self.follow(states[k], start[k], end[k], bar) for k in parts]
+            return np.concatenate([x for x, _ in found]), np.concatenate([x for _, x in found])
         states, parts = states.astype(complex), len(NODES) - 1
         start, change = (np.broadcast_to(x, (len(states), x.shape[1])) for x in (start, end - start))
         share, step, radii = (
@@ -375,7 +381,10 @@ class Certificates:
             p = middle[:, None] + NODES[1:, None] * half[:, None]
             p[:, -1] = last
             again = np.repeat(states[going], parts, axis=0), np.repeat(first, parts, axis=0)
-            found, done = self.tracker.track(*again, p.reshape(-1, p.shape[2]))
+            try:
+                found, done = self.tracker.track(*again, p.reshape(-1, p.shape[2]))
+            except TimeoutError:
+                break
             nodes = np.concatenate([states[going, None], found.reshape(len(going), parts, -1)], axis=1)
             with np.errstate(all="ignore"):
                 kappa, after = self._tubes(nodes, middle, half, error[going])

@@ -421,13 +421,12 @@ class GenericSolutions:
             return tracker.by_legs(states)[0] if legs.several.size else tracker.embedded(states)
 
         for m in range(len(target)):
-            tracker.deadline = deadline
-            try:
-                curves, share = self.certificates.follow(self.states, self.base, target[[m]], bar)
-            except TimeoutError:
-                break
-            finally:
-                tracker.deadline = np.inf
+            with _COLLECTING:
+                tracker.deadline = deadline
+                try:
+                    curves, share = self.certificates.follow(self.states, self.base, target[[m]], bar)
+                finally:
+                    tracker.deadline = np.inf
             k = np.flatnonzero(share == 1)
             if legs.several.size:
                 ends[m], code[m] = self.endgame.filled(
