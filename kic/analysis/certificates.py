@@ -359,10 +359,10 @@ class Certificates:
         tracker's deadline ends curves.
         """
         if len(states) > STATES_AT_ONCE:
-            parts = np.array_split(np.arange(len(states)), 1 + len(states) // STATES_AT_ONCE)
+            some = np.array_split(np.arange(len(states)), 1 + len(states) // STATES_AT_ONCE)
             start, end = (np.broadcast_to(x, (len(states), x.shape[1])) for x in (start, end))
-            found = [self.follow(states[k], start[k], end[k], bar) for k in parts]
-            return np.concatenate([x for x, _ in found]), np.concatenate([x for _, x in found])
+            curves = [self.follow(states[k], start[k], end[k], bar) for k in some]
+            return np.concatenate([x for x, _ in curves]), np.concatenate([x for _, x in curves])
         states, parts = states.astype(complex), len(NODES) - 1
         start, change = (np.broadcast_to(x, (len(states), x.shape[1])) for x in (start, end - start))
         share, step, radii = (
