@@ -33,7 +33,7 @@ TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 3_000, 12
 TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 # loops without a new solution: at least, at most; all loops; the estimated chance below which they end
 LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
-# number of solutions, and share of their paths, that a loop may lose and count nevertheless
+# a loop of so many solutions may lose this share of the paths and nevertheless count: others never end
 MANY_STATES_MIN, LOST_SHARE_MAX = 200, 0.1
 # imaginary part beyond which paths of loops are lost by rounding, whatever the tolerance
 LOST_IMAGINARY_MAX = 7.0
@@ -195,9 +195,9 @@ class GenericSolutions:
             self.tracked += int(self.tracker.legs.own.sum())
         self.lost += int((~good).sum())
         self.new = int(self.add(ends[good]).sum())
-        self.stuck = 0 if self.new or good.all() else self.stuck + 1
         lost = float(1 - good.mean())
         is_clean = not lost or (len(good) >= MANY_STATES_MIN and lost < LOST_SHARE_MAX)
+        self.stuck = 0 if self.new or is_clean else self.stuck + 1
         if not self.new and not mirrored:
             self.reach = min(1.0, self.reach / REACH_FACTOR) if is_clean else self.reach * REACH_FACTOR
         if not self.new and is_clean:
@@ -491,8 +491,9 @@ class GenericSolutions:
         if parts := self.tracker.legs.describe():
             found += f" ({parts})"
         searched = f"{self.clean} monodromy loops and {self.starts} random starts"
-        if self.lost_share:
-            searched += f" (which lost up to {self.lost_share:.1%} of the paths of a loop)"
+        if self.lost_share and not self.is_proven:  # the same solutions may be lost in all loops
+            lost = f"lost up to {self.lost_share:.1%} of their paths"
+            reason = reason or f"the last {self.clean} loops found no other, but {lost}"
         if reason:
             return "incomplete", f"incomplete, because {reason}; {found}"
         if self.proven is not None and self.is_proven:

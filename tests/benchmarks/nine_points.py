@@ -13,6 +13,9 @@ Slides serve as the unknown A, b and c; couplings make them equal in all configu
 position problem are the coordinates of the points. With given pivots and five points there are 36 solutions:
 A. P. Morgan, C. W. Wampler, "Solving a planar four-bar design problem using continuation", Journal of
 Mechanical Design 112, 1990, pp. 544-550.
+
+In one run, 18 loops took 17 minutes of processor time and found 8,650 solutions (99.98 %) without the use of
+symmetries: members of all 1,442 sets of six, of which 1,441 were complete. The other two had large pivots.
 """
 
 from __future__ import annotations
@@ -182,7 +185,7 @@ def report(m: kic.Mechanism) -> None:
     number, complete = classes(found)
     print(f"{len(found)} complex solutions, {len(found) / NUMBER:.2%} of {NUMBER}; residual {left.max():.1e}")
     print(f"{generic.loops} loops, which lost {generic.lost} paths")
-    print(f"{number} sets of cognates, {complete} of them complete")
+    print(f"{number} sets of cognates, {complete} of them complete: {6 * number} solutions with all cognates")
 
 
 def main() -> None:
