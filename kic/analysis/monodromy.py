@@ -34,7 +34,7 @@ TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 # loops without a new solution: at least, at most; all loops; the estimated chance below which they end
 LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
 # a loop of so many solutions may lose this share of the paths and nevertheless count: others never end
-MANY_STATES_MIN, LOST_SHARE_MAX = 200, 0.1
+LOSING_STATES_MIN, LOST_SHARE_MAX = 200, 0.1
 # imaginary part beyond which paths of loops are lost by rounding, whatever the tolerance
 LOST_IMAGINARY_MAX = 7.0
 # factor of the size of loops after one that loses paths and finds nothing new
@@ -196,7 +196,7 @@ class GenericSolutions:
         self.lost += int((~good).sum())
         self.new = int(self.add(ends[good]).sum())
         lost = float(1 - good.mean())
-        is_clean = not lost or (len(good) >= MANY_STATES_MIN and lost < LOST_SHARE_MAX)
+        is_clean = not lost or (len(good) >= LOSING_STATES_MIN and lost < LOST_SHARE_MAX)
         self.stuck = 0 if self.new or is_clean else self.stuck + 1
         if not self.new and not mirrored:
             self.reach = min(1.0, self.reach / REACH_FACTOR) if is_clean else self.reach * REACH_FACTOR
