@@ -14,6 +14,7 @@ import sweeping
 from raising import raises
 
 import kic
+from kic.numerics.progress import REFRESH_S, Bar
 from kic.sweeps.executor import _unpacked
 from kic.sweeps.grid import make_grid
 
@@ -539,6 +540,16 @@ def test_rounding_is_shown_as_zero() -> None:
 
 
 @pytest.mark.slow
+def test_remaining_time_needs_an_estimate(capsys: pytest.CaptureFixture) -> None:
+    bar = Bar(True)
+    for share, text in ((0.0, "  0%"), (0.5, " 50%, ")):
+        time.sleep(1.5 * REFRESH_S)
+        bar.show(share)
+        shown = capsys.readouterr().err
+        assert text in shown
+        assert (" s left" in shown) == bool(share)
+
+
 def test_progress(capsys: pytest.CaptureFixture) -> None:
     FIVE.sweep(WIDE, "tip.x", progress=True)
     assert "kic: [" in capsys.readouterr().err
