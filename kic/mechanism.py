@@ -376,7 +376,7 @@ class Mechanism(Printable, MechanismDescription):
             platform are combined.
         certify : bool
             With ``complete=True``, True to follow the paths to the values once more in steps that are proved
-            not to jump, which takes 0.01 to 0.5 s for each path. Solutions are certified in any case.
+            not to jump, which takes 0.01 to 1 s for each path. Solutions are certified in any case.
         time_limit : float, optional
             With ``complete=True``, the time (s) after which loops and paths end; the result is then
             incomplete and says so. A later call continues, also after a KeyboardInterrupt.

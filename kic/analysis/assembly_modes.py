@@ -834,9 +834,8 @@ class _CompleteSearch(_AssemblySearch):
         else:
             statement += f". {certain.sum()} distinct complex solutions for the values are certified"
         if self.certify:
-            statement += (
-                f". {followed.sum()} of {numbers.sum()} paths to them are certified: they do not jump"
-            )
+            every = generic.times * len(generic.states) * len(self.feasible)
+            statement += f". {followed.sum()} of {every} paths to them are certified: they do not jump"
         finite, infinite, far, lost = numbers.reshape(4, *batch)
         return Completeness(
             evidence,

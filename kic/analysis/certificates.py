@@ -276,16 +276,20 @@ class Certificates:
 
         They bound the steps to the solution (rad, lengths). NaN where the test fails.
         """
-        radii = np.full(len(states), np.nan)
+        return self._all_bounds(states, p).max(axis=1, initial=0.0)
+
+    def _all_bounds(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return bounds (B, M) of the scaled steps to solutions, NaN where the test fails."""
+        bounds = np.full((len(states), self.tree.size), np.nan)
         if self.is_served:
             for k in range(0, len(states), STATES_AT_ONCE):
                 some = slice(k, k + STATES_AT_ONCE)
                 with np.errstate(all="ignore"):
-                    radii[some] = self._balls(states[some].astype(complex), p[some])
-        return radii
+                    bounds[some] = self._bounds(states[some].astype(complex), p[some])
+        return bounds
 
-    def _balls(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return the radii of `balls`."""
+    def _bounds(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return the bounds for some states."""
         left, G, noise, C = self._equations(states, p)
         A, fine = _left_inverse(C, G)
         near = self._near(states)
@@ -307,8 +311,8 @@ class Certificates:
             off = (np.abs(left) + noise + rho[:, None] * series[1])[:, k].sum(axis=1)
             fine &= off * np.linalg.norm(C[:, :, k], axis=(1, 2)) < 0.5
         good = fine & ((1 + rounding) * (kappa / w).max(axis=1) <= 0.5)
-        radii = rho * w.max(axis=1)
-        return np.where(good & (radii <= RADIUS_MAX), radii, np.nan)
+        bounds = rho[:, None] * w
+        return np.where((good & (bounds.max(axis=1) <= RADIUS_MAX))[:, None], bounds, np.nan)
 
     def counts(
         self, states: np.ndarray, owner: np.ndarray, p: np.ndarray
@@ -365,13 +369,9 @@ class Certificates:
             return np.concatenate([x for x, _ in curves]), np.concatenate([x for _, x in curves])
         states, parts = states.astype(complex), len(NODES) - 1
         start, change = (np.broadcast_to(x, (len(states), x.shape[1])) for x in (start, end - start))
-        share, step, radii = (
-            np.zeros(len(states)),
-            np.full(len(states), SEGMENT_FIRST),
-            self.balls(states, start),
-        )
-        error = np.repeat(radii[:, None], self.tree.size, axis=1)
-        going = np.flatnonzero(np.isfinite(radii))
+        share, step = np.zeros(len(states)), np.full(len(states), SEGMENT_FIRST)
+        error = self._all_bounds(states, start)
+        going = np.flatnonzero(np.isfinite(error).all(axis=1))
         while going.size:
             if bar is not None:
                 bar.show(float(share.mean()))
