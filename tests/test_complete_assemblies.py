@@ -745,6 +745,33 @@ def test_a_slide_to_infinity() -> None:
         assert known.evidence == "incomplete" or known.real == 1
 
 
+def test_equal_arms_of_a_symmetric_planar_platform() -> None:
+    """Four of six places are at infinity, and far if the arms differ little. None of them can move."""
+    third = 2 * np.pi * np.arange(3)[:, None] / 3
+    ground = np.hstack([np.cos(third), np.sin(third)])
+    plate = 0.3 * np.hstack([np.cos(third + 0.2), np.sin(third + 0.2)])
+    away = plate - ground
+    elbows = (plate + ground) / 2 + 0.45 * np.stack([-away[:, 1], away[:, 0]], axis=1)
+    edges = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 5), (3, 6), (4, 7), (5, 7), (6, 7)]
+    m = planar(edges, np.concatenate([ground, elbows, plate]), ["J0", "J1", "J2"])
+    for apart in (0.0, 1e-8, 1e-6, 1e-5, 1e-3):
+        known = modes_of(m, apart * np.array([1.0, -0.4, 0.3])).completeness
+        assert (known.generic, known.real, known.moving, known.lost) == (6, 2, 0, 0)
+        assert known.infinite == (0 if apart else 4)
+        assert known.finite + known.far == (6 if apart else 2)
+        assert known.evidence != "incomplete"
+
+
+def test_nearly_similar_hexagons() -> None:
+    """At most values, twelve of 28 solutions are near infinity, where loops do not reach them."""
+    thirds = np.repeat(2 * np.pi * np.arange(3) / 3, 2)
+    base, top = (thirds + np.tile([-x, x], 3) for x in (0.4993, 0.5548))
+    hexagons = [np.stack([r * np.cos(x), r * np.sin(x), z + 0 * x], axis=1) for r, x, z in
+                ((1.0, base, 0.0), (0.6, top, 0.9))]  # fmt: skip
+    known = modes_of(platform(*hexagons)).completeness
+    assert known.generic == 28 or (known.evidence == "incomplete" and known.generic >= 16)
+
+
 def test_an_incomplete_search_is_no_number(monkeypatch) -> None:
     monkeypatch.setattr(GenericSolutions, "collect", lambda *_: "a test ended it")
     assert np.isnan(kic.metrics.assembly_modes()(kic.load("four-bar").at(1.2)))

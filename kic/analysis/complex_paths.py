@@ -46,6 +46,8 @@ JUMP_RESIDUAL = 1e-3
 REFINING_STEPS, PART_STEP = 3, 1e-3
 # share of a leg in a direction in which values barely determine a state, from which on it can move there
 RELEASED_MIN = 1e-4
+# condition on parts of positive dimension, and imaginary parts up to which they are recognized (rad, lengths)
+MOVING_CONDITION_MIN, MOVING_IMAGINARY_MAX = 1e10, 8.0
 
 
 class Parameters:
@@ -416,10 +418,10 @@ class Tracker:
             states = np.concatenate([states, _flipped(states, flip)])
         return states
 
-    def is_regular(self, states: np.ndarray) -> np.ndarray:
+    def is_regular(self, states: np.ndarray, condition_max: float = REGULAR_CONDITION_MAX) -> np.ndarray:
         """Return a mask (B,) of states that the rows determine well."""
         fine, regular = np.isfinite(states).all(axis=1), np.zeros(len(states), dtype=bool)
-        regular[fine] = condition_number(self.closure.rows(states[fine])[1]) < REGULAR_CONDITION_MAX
+        regular[fine] = condition_number(self.closure.rows(states[fine])[1]) < condition_max
         return regular
 
     def released(self, states: np.ndarray) -> np.ndarray:
@@ -458,7 +460,7 @@ class Tracker:
         states = self.canonical(states)
         turn, slide = states[:, self.turning], states[:, self.sliding] / self.slide_scale
         size = np.abs(slide)
-        slide = slide * np.log1p(size) / np.where(size > 0, size, 1.0)
+        slide = slide * (np.log1p(size) / np.maximum(size, 1e-300))
         parts = [np.cos(turn.real), np.sin(turn.real), turn.imag, slide.real, slide.imag]
         for _, quaternion in self.tree.ball_slices:
             q = states[:, quaternion]
@@ -481,8 +483,22 @@ class Tracker:
         places = points if legs.count == 1 else legs.poses(self.canonical(states))
         return places, [points[:, self._leg_of_point == j] for j in range(legs.count)]
 
-    def random_closed(self, rng: np.random.Generator, count: int, near: np.ndarray) -> np.ndarray:
-        """Return random complex states (n, S) with closed loops, at most `count`, by Gauss–Newton steps."""
+    def distinct(self, states: np.ndarray) -> np.ndarray:
+        """Return states (n, S) without repetitions."""
+        from scipy.spatial import cKDTree
+
+        if not len(states):
+            return states
+        pairs = cKDTree(self.embedded(states)).query_pairs(SAME_ATOL, output_type="ndarray")
+        return np.delete(states, pairs[:, 1], axis=0)
+
+    def random_closed(
+        self, rng: np.random.Generator, count: int, near: np.ndarray, p: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return random complex states (n, S) with closed loops, at most `count`, by Gauss–Newton steps.
+
+        If parameters p (1, n) are given, they are solutions there.
+        """
         closure, tree = self.closure, self.tree
         z = rng.normal(size=(count, len(near))) + 1j * rng.normal(size=(count, len(near)))
         states = near + 0 * z
@@ -493,9 +509,13 @@ class Tracker:
             states[:, quaternion] = z[:, quaternion]
         states, size = self._normal(states), closure.transfer.size
         left = np.full(count, np.inf)
-        for _ in range(START_STEPS_MAX if closure.transfer.owners else 0):
+        for _ in range(START_STEPS_MAX if closure.transfer.owners or p is not None else 0):
             values, G = closure.rows(states)
-            values, G = values[:, size:], G[:, size:]
+            if p is None:
+                values, G = values[:, size:], G[:, size:]
+            else:
+                left, slope = self.parameters.residual(p, values)
+                values = left / slope
             left = np.abs(values).max(axis=1)
             if (left < 1e-12).all():
                 break
@@ -506,7 +526,9 @@ class Tracker:
             step = least_squares_step(G, values, 0.0, 1e-9)
             length = np.abs(step).max(axis=1, keepdims=True)
             states = self.moved(states, step / np.maximum(length, 1.0))
-        if closure.transfer.owners:
+        if p is not None:
+            states = states[self.solves(states, p)]
+        elif closure.transfer.owners:
             left = np.abs(closure.rows(states)[0][:, size:]).max(axis=1, initial=0.0)
             states = states[left < 1e-10]
         return states[[not why for why in closure.flipped(states)]]
@@ -559,18 +581,20 @@ class Tracker:
         """Return a mask (B, L) of legs of singular states that can move while parameters (B, n) stand still.
 
         Near an isolated solution of higher multiplicity, the residual grows with the square of a step. Legs
-        are tried together, and each one alone.
+        are tried together, and each one alone. Rounding errors hide this at far solutions,
+        but their condition is less.
         """
         legs = self.legs
         moving = np.zeros((len(states), legs.count), dtype=bool)
         if not len(states):
             return moving
-        G = self.closure.rows(states)[1]
+        G, near = self.closure.rows(states)[1], self.imaginary(states) < MOVING_IMAGINARY_MAX
         for leg in (-1, *range(legs.count if legs.count > 1 else 0)):
             columns = np.flatnonzero((legs.of_column == leg) | (leg < 0))
             null = np.zeros((len(states), G.shape[2]), complex)
             null[:, columns] = np.linalg.svd(G[..., columns])[2][:, -1].conj()
             trial = self.refined(self.moved(states, PART_STEP * null), p, PART_STEP**2)
             apart = legs.largest(np.abs(trial - states), legs.of_entry)
-            moving |= self.solves(trial, p)[:, None] & (apart > PART_STEP / 100)
+            singular = near & self.solves(trial, p) & ~self.is_regular(trial, MOVING_CONDITION_MIN)
+            moving |= singular[:, None] & (apart > PART_STEP / 100)
         return moving

@@ -61,7 +61,8 @@ class Endgame:
                 code[self._jumped(ends, code == 1, count)] = 0.5
             else:
                 far = k[tracker.imaginary(ends[k]) > IMAGINARY_MIN]
-                code[far] = self._beyond(states[far], begin[far], end[far])
+                found = self._beyond(states[far], begin[far], end[far])
+                code[far] = np.where(found != 0, found, code[far])
                 k = k[(code[k] > 0) & (code[k] < 1)]
                 ends[k], code[k], turns[k] = self._by_circles(states[k], begin[k], end[k])
                 code[self._jumped(ends, (code == 1) & (turns == 1), count)] = 0.0

@@ -26,6 +26,10 @@ from kic.transfer.closure import Closure
 SINGULAR_REAL_ATOL = 1e-4
 # ways to given values that are tried: the straight one, and detours
 ATTEMPTS = 8
+# random states from which Newton's method solves the equations, when loops find nothing new
+SOLVED_STARTS = 256
+# their condition, which is larger where Newton's method ends near multiple solutions
+SOLVED_CONDITION_MAX = 3e4
 # solutions for whose loops more corners are worth their time
 FEW_STATES_MAX = 18
 # trace test: points on a line, and states at most; degree; errors of the trace, and of that of all but one
@@ -122,7 +126,7 @@ class GenericSolutions:
         self.reference = reference
         self.states = np.zeros((0, len(reference)), complex)
         self.loops = self.clean = self.polygons = self.moved = self.tracked = self.lost = 0
-        self.hits = self.starts = self.new = self.stuck = 0
+        self.hits = self.starts = self.new = self.stuck = self.unreached = 0
         self.lost_share = 0.0
         self.reach = 1.0  # size of loops as a share of that of random parameters
         self.proven = proven_number(closure)
@@ -161,6 +165,21 @@ class GenericSolutions:
         ends = self.to_base(found, tracker.parameters.of_values(values[:, : t.size]))
         new = self.add(ends)
         self.starts, self.hits = self.starts + len(ends), self.hits + int((~new).sum())
+
+    def solve(self, count: int) -> None:
+        """Add the solutions to which those continue that Newton's method finds at the reference values.
+
+        Loops and random starts rarely reach solutions that are near infinity at most values, as for platforms
+        whose base and body are nearly similar.
+        """
+        tracker, p = self.tracker, self.like[None]
+        found = tracker.random_closed(self.rng, count, self.reference, p)
+        found = tracker.distinct(found[tracker.is_regular(found, SOLVED_CONDITION_MAX)])
+        for way in ([], [self._detour(), self._detour()]):
+            ends, good = tracker.around([p, *way, self.base], found, 0.3 if way else 1.0)
+            self.add(ends[good])
+            found = found[~good]
+        self.unreached = len(found)
 
     def loop(self) -> None:
         """Track all known solutions along a random closed path, and add the new ones at its end.
@@ -318,6 +337,8 @@ class GenericSolutions:
                 p = tracker.parameters.of_values(values[:, : t.size])
                 self.add(self.to_base(seeds.astype(complex), p))
             for _ in range(LOOPS_ALL_MAX):
+                if self.is_done and self.trace_degree is None and not self.is_proven:
+                    self.solve(SOLVED_STARTS)
                 if self.is_done and self.trace_degree is None and not self.is_proven:
                     self.trace_degree = self._trace_test()
                     if self.trace_degree == -1:
@@ -491,6 +512,8 @@ class GenericSolutions:
         if parts := self.tracker.legs.describe():
             found += f" ({parts})"
         searched = f"{self.clean} monodromy loops and {self.starts} random starts"
+        if not reason and self.unreached:
+            reason = f"{self.unreached} solutions at the reference values did not continue to generic values"
         if self.lost_share and not self.is_proven:  # the same solutions may be lost in all loops
             lost = f"lost up to {self.lost_share:.1%} of their paths"
             reason = reason or f"the last {self.clean} loops found no other, but {lost}"

@@ -209,21 +209,24 @@ def normalize(cols, nodes, b):
 def extent(cols, rest, nodes, b):
     """Return the rounding error of steps at a node, and True if the node is near infinity.
 
-    Cosines grow with imaginary turns, and their products along a chain with the sum of these.
+    Cosines grow with imaginary turns, and their products along a chain with the sum of these. Rotations are
+    squares of quaternions, and distances squares of places.
     """
-    turned, all_turns, far = 0.0, 0.0, False
+    turned, all_turns, slid, turned_ball = 0.0, 0.0, 0.0, 0.0
     for n in range(cols.shape[0]):
         k = cols[n, lay.STATE]
         if cols[n, lay.KIND] == lay.REVOLUTE:
             turned = max(turned, abs(nodes[b, k].imag))
             all_turns += abs(nodes[b, k].imag)
         elif cols[n, lay.KIND] == lay.PRISMATIC:
-            far = far or abs(nodes[b, k]) > SLIDE_MAX * rest[n, lay.COLUMN_SCALE].real
+            slid = max(slid, abs(nodes[b, k]) / rest[n, lay.COLUMN_SCALE].real)
         elif cols[n, lay.GROUP] == n:
             for c in range(4):
-                far = far or abs(nodes[b, k + c]) > QUATERNION_MAX
+                turned_ball = max(turned_ball, abs(nodes[b, k + c]))
+    far = slid > SLIDE_MAX or turned_ball > QUATERNION_MAX or turned > IMAGINARY_TURN_MAX
     noise = 1e-15 * math.exp(min(max(2 * turned, all_turns), 40.0))
-    return min(max(noise, PATH_STEP_ATOL), ROUNDING_MAX), far or turned > IMAGINARY_TURN_MAX
+    noise = max(noise, 1e-15 * slid * slid, 1e-13 * turned_ball**4)
+    return min(max(noise, PATH_STEP_ATOL), ROUNDING_MAX), far
 
 
 @entry
