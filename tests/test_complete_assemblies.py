@@ -509,7 +509,7 @@ def test_loops_of_many_solutions_may_lose_few_paths(monkeypatch) -> None:
     monkeypatch.setattr(generic.tracker, "around", lose_one)
     generic.loop()
     assert (generic.clean, generic.lost_share) == (clean, 0.0)
-    monkeypatch.setattr(monodromy, "MANY_STATES_MIN", 2)
+    monkeypatch.setattr(monodromy, "LOSING_STATES_MIN", 2)
     monkeypatch.setattr(monodromy, "LOST_SHARE_MAX", 1.5 / len(generic.states))
     generic.loop()
     assert (generic.clean, generic.lost_share) == (clean + 1, 1 / len(generic.states))
