@@ -695,7 +695,7 @@ def test_the_shipped_delta_robot() -> None:
     assert known.generic == 40 * 2**6
     assert (known.finite, known.lost) == (28 * 2**6, 0)
     assert known.infinite + known.far == 12 * 2**6
-    assert known.evidence == "loops"
+    assert known.evidence == "proven number"
     places = found.places("plate")
     assert (np.bincount(places) == 64).all()
     assert known.certified[~found.singular].all()
@@ -716,7 +716,7 @@ def test_far_solutions_are_not_at_infinity() -> None:
         known = modes_of(m, np.add(q, [0.1, 0.1 + apart, -0.2])).completeness
         assert (known.infinite, known.lost, known.finite + known.far) == (0, 0, 40 * 64)
         assert known.far == (4 * 64 if apart < 1e-2 else known.far)
-        assert (known.evidence, known.real) == ("loops", 16 * 64)
+        assert (known.evidence, known.real) == ("proven number", 16 * 64)
     known = modes_of(m, np.add(q, [0.1, 0.1, -0.2])).completeness
     assert (known.finite, known.infinite + known.far, known.lost) == (36 * 64, 4 * 64, 0)
     assert known.infinite > 0

@@ -512,7 +512,7 @@ class GenericSolutions:
         if parts := self.tracker.legs.describe():
             found += f" ({parts})"
         searched = f"{self.clean} monodromy loops and {self.starts} random starts"
-        if not reason and self.unreached:
+        if not reason and self.unreached and not self.is_proven:
             reason = f"{self.unreached} solutions at the reference values did not continue to generic values"
         if self.lost_share and not self.is_proven:  # the same solutions may be lost in all loops
             lost = f"lost up to {self.lost_share:.1%} of their paths"
