@@ -10,7 +10,7 @@ from kic.numerics.arguments import flag
 # delay before the bar appears, and between updates (s)
 SHOW_AFTER_S, REFRESH_S = 1.0, 0.1
 # share from which the remaining time is estimated
-SHARE_MIN = 0.005
+FORECAST_SHARE_MIN = 0.005
 
 
 class Bar:
@@ -29,7 +29,9 @@ class Bar:
         if not self._wanted or now - self._since < self._delay or now - self._last < REFRESH_S:
             return
         self._last, self._shown = now, True
-        left = f", {(now - self._since) * (1 - share) / share:.0f} s left" if share > SHARE_MIN else ""
+        left = (
+            f", {(now - self._since) * (1 - share) / share:.0f} s left" if share > FORECAST_SHARE_MIN else ""
+        )
         done = int(30 * share)
         sys.stderr.write(f"\rkic: [{'#' * done}{'.' * (30 - done)}] {share:4.0%}{left:<16}")
         sys.stderr.flush()
