@@ -108,8 +108,8 @@ class GenericSolutions:
     new, stuck : int
         Number of solutions that the last loop found; of the last loops that lost paths and found none.
     moved, tracked : int
-        Paths of polygons that ended in another solution than their start, and all of them. Mirrored loops
-        exchange conjugate solutions, which is no sign that they reach others.
+        Assembly modes of legs that polygons moved, and all of them, if few paths or none were lost. Mirrored
+        loops exchange conjugate solutions, which is no sign that they reach others.
     hits, starts : int
         Random complex starts that led to solutions which were known, and all.
     """
@@ -204,18 +204,12 @@ class GenericSolutions:
             ends[again], good[again] = self.tracker.around(p, self.states[again], tightness)
         good &= ~self.tracker.meeting(ends, good).any(axis=1)
         self.loops += 1
-        mirrored = len(p) == 3
-        if not mirrored:
-            (places, legs), (before, legs_before) = map(self.tracker.by_legs, (ends[good], self.states[good]))
-            own, apart = self.tracker.legs.own[good], np.abs(places - before).max(axis=1, initial=0.0)
-            for k, a, b in zip(own.T, legs, legs_before, strict=True):
-                moved = np.maximum(np.abs(a - b).max(axis=1, initial=0.0), apart) > SAME_ATOL
-                self.moved += int(moved[k].sum())
-            self.tracked += int(self.tracker.legs.own.sum())
+        mirrored, lost = len(p) == 3, float(1 - good.mean())
+        is_clean = not lost or (len(good) >= LOSING_STATES_MIN and lost < LOST_SHARE_MAX)
+        if is_clean and not mirrored:
+            self._count_moves(ends, good)
         self.lost += int((~good).sum())
         self.new = int(self.add(ends[good]).sum())
-        lost = float(1 - good.mean())
-        is_clean = not lost or (len(good) >= LOSING_STATES_MIN and lost < LOST_SHARE_MAX)
         self.stuck = 0 if self.new or is_clean else self.stuck + 1
         if not self.new and not mirrored:
             self.reach = min(1.0, self.reach / REACH_FACTOR) if is_clean else self.reach * REACH_FACTOR
@@ -227,6 +221,15 @@ class GenericSolutions:
             self.start(STARTS // 2)
         if self.stuck >= STUCK_LOOPS_MAX:
             self.move_base()
+
+    def _count_moves(self, ends: np.ndarray, good: np.ndarray) -> None:
+        """Count the assembly modes of legs that a loop moves, by the ends of its paths."""
+        (places, legs), (before, legs_before) = map(self.tracker.by_legs, (ends[good], self.states[good]))
+        own, apart = self.tracker.legs.own, np.abs(places - before).max(axis=1, initial=0.0)
+        for k, a, b in zip(own[good].T, legs, legs_before, strict=True):
+            moved = np.maximum(np.abs(a - b).max(axis=1, initial=0.0), apart) > SAME_ATOL
+            self.moved += int(moved[k].sum())
+        self.tracked += int(own.sum())
 
     def move_base(self) -> None:
         """Continue the solutions to another base, because loops lose paths from those near infinity."""
