@@ -36,13 +36,13 @@ FEW_STATES_MAX = 18
 TRACE_POINTS, TRACE_STATES_MAX, TRACE_DEGREE_MAX = 72, 3_000, 12
 TRACE_RTOL, TRACE_CONTROL_RTOL = 1e-9, 1e-6
 # loops without a new solution: at least, at most; all loops; the estimated chance below which they end
-LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 100, 1e-4
+LOOPS_MIN, LOOPS_MAX, LOOPS_ALL_MAX, CHANCE_MAX = 6, 40, 200, 1e-4
 # a loop of so many solutions may lose this share of the paths and nevertheless count: others never end
 LOSING_STATES_MIN, LOST_SHARE_MAX = 200, 0.1
 # imaginary part beyond which paths of loops are lost by rounding, whatever the tolerance
 LOST_IMAGINARY_MAX = 7.0
-# factor of the size of loops after one that loses paths and finds nothing new
-REACH_FACTOR = 0.7
+# factor of the size of loops after one that loses paths and finds nothing new; smallest size
+REACH_FACTOR, REACH_MIN = 0.7, 0.2
 # loops in a row that lose paths and find nothing new, after which another base is chosen
 STUCK_LOOPS_MAX = 8
 
@@ -212,7 +212,8 @@ class GenericSolutions:
         self.new = int(self.add(ends[good]).sum())
         self.stuck = 0 if self.new or is_clean else self.stuck + 1
         if not self.new and not mirrored:
-            self.reach = min(1.0, self.reach / REACH_FACTOR) if is_clean else self.reach * REACH_FACTOR
+            reach = self.reach / REACH_FACTOR if is_clean else self.reach * REACH_FACTOR
+            self.reach = float(np.clip(reach, REACH_MIN, 1.0))
         if not self.new and is_clean:
             self.clean += 1
             self.polygons += not mirrored
