@@ -568,17 +568,21 @@ class _AssemblySearch:
         """Return the distinct solutions among states (n, S) of a condition, the closest to the base first."""
         certified = np.zeros(len(states), dtype=bool) if certified is None else certified
         tolerance = self._solution_tolerance(condition)
-        remaining, found = self._by_distance(states), list[_Solution]()
+        left, found = np.ones(len(states), dtype=bool), list[_Solution]()
         alone = self._alone(states)
-        while remaining.size:
-            first = remaining[0]
-            alike = np.arange(len(remaining)) == 0
+        for first in self._by_distance(states).tolist():
+            if not left[first]:
+                continue
+            left[first], count = False, 1
             if not alone[first]:
-                near = np.minimum(tolerance[remaining], tolerance[first])
-                alike |= self._separation(states[remaining], states[first]) <= near
-            own = float(condition[first]), int(alike.sum())
-            found.append(_Solution(states[first], *own, certified=bool(certified[first])))
-            remaining = remaining[~alike]
+                others = np.flatnonzero(left)
+                near = np.minimum(tolerance[others], tolerance[first])
+                alike = others[self._separation(states[others], states[first]) <= near]
+                left[alike] = False
+                count += len(alike)
+            found.append(
+                _Solution(states[first], float(condition[first]), count, certified=bool(certified[first]))
+            )
         return found
 
     def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
@@ -646,14 +650,16 @@ class _AssemblySearch:
             states = np.array([one.state for one in own]).reshape(len(own), len(self.base))
             new = np.flatnonzero(slot < 0)
             new = new[self._by_distance(states[new])]
-            free = [s for s in range(most) if s not in slot]
+            taken = set(slot.tolist())
+            free = [s for s in range(most) if s not in taken]
             # a branch that ends by a jump passes its slice to the nearest of those that begin
             ended = np.flatnonzero(np.isin(slots[p], free)) if p >= 0 else np.empty(0, dtype=np.intp)
             if ended.size and new.size:
                 apart = np.array([self._separation(states[new], self.found[p][k].state) for k in ended])
                 for i, j in zip(*linear_sum_assignment(apart), strict=True):
                     slot[new[j]] = slots[p][ended[i]]
-            rest = [s for s in free if s not in slot]
+            taken = set(slot.tolist())
+            rest = [s for s in free if s not in taken]
             unmatched = new[slot[new] < 0]
             slot[unmatched] = rest[: len(unmatched)]
             slots.append(slot)
