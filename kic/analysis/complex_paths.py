@@ -271,7 +271,7 @@ class Tracker:
         kept = np.concatenate([curved, straight])
         self.rows, self.scales = rows[kept], scales[kept]
         both = np.concatenate([N, np.zeros((len(N), len(curved))), E], axis=1)
-        self.ties = np.argwhere(both)
+        self.ties = np.ascontiguousarray(np.argwhere(both))
         self.ratios = both[*self.ties.T]
         starts = t.system.rows.items[:, lay.ROW]
         used = np.isin(starts, starts[t.system.rows.item_of[self.rows[:, kernel.ROW]]])
