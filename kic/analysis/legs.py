@@ -116,10 +116,10 @@ class Legs:
         points : list of (B, n)
             Likewise for the assembly modes of each leg in one place.
         """
-        place = _numbers(places, atol)
+        place = numbered(places, atol)
         new, first, modes = np.zeros(len(place), dtype=bool), [], []
         for own in points:
-            number = _numbers(np.column_stack([own, place]), atol)
+            number = numbered(np.column_stack([own, place]), atol)
             k = np.unique(number, return_index=True)[1]
             first.append(k[np.lexsort((k, place[k]))])
             modes.append(np.bincount(place[k]))
@@ -197,7 +197,7 @@ class Legs:
         return f"{places} with {numbers} assembly modes of its legs"
 
 
-def _numbers(points: np.ndarray, atol: float) -> np.ndarray:
+def numbered(points: np.ndarray, atol: float) -> np.ndarray:
     """Number the distinct points (B, n) in their order."""
     from scipy.spatial import cKDTree
 

@@ -17,7 +17,7 @@ import numpy as np
 from kic.analysis.certificates import Certificates
 from kic.analysis.complex_paths import REAL_ATOL, SAME_ATOL, STARTS, Tracker
 from kic.analysis.endgame import Endgame
-from kic.analysis.legs import COMPLEX_MODES_MAX, MODES_MAX
+from kic.analysis.legs import COMPLEX_MODES_MAX, MODES_MAX, numbered
 from kic.analysis.proven_numbers import proven_number
 from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
@@ -471,17 +471,25 @@ class GenericSolutions:
     def _real(self, ends: np.ndarray, finite: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return masks (B, N, L) of legs of finite ends (B, N, S): of real or movable, and of movable ones.
 
-        Singular ends are less accurate: they are real if their real parts satisfy the equations.
+        Singular ends are less accurate: they are real if their real parts satisfy the equations. Rounding may
+        call one of two conjugate ends regular, or find their mean for one: they are alike, so that a double
+        real solution counts as two.
         """
         tracker, legs = self.tracker, self.tracker.legs
         states, owner = ends[finite], np.nonzero(finite)[0]
-        off, singular = tracker.imaginary_legs(states), np.flatnonzero(~tracker.is_regular(states))
+        off, singular = tracker.imaginary_legs(states), ~tracker.is_regular(states)
         real, moving = off < REAL_ATOL, np.zeros(off.shape, dtype=bool)
         moving[singular] = tracker.moves(states[singular], p[owner[singular]])
-        almost = (off >= REAL_ATOL) & (off < SINGULAR_REAL_ATOL)
-        near = singular[almost[singular].any(axis=1)]
-        trial = np.where(almost[near][:, legs.of_entry], states[near].real, states[near])
-        real[near] |= almost[near] & tracker.solves(trial, p[owner[near]])[:, None]
+        almost, double = ~real & (off < SINGULAR_REAL_ATOL), np.zeros(off.shape, dtype=bool)
+        for j in np.flatnonzero(almost.any(axis=0) & singular.any()):
+            k = np.flatnonzero(off[:, j] < SINGULAR_REAL_ATOL)
+            place, points = tracker.by_legs(states[k].real.astype(complex))
+            pair = numbered(np.column_stack([points[j], place, owner[k]]), SINGULAR_REAL_ATOL)
+            double[k, j] = almost[k, j] & (np.bincount(pair, singular[k]) > 0)[pair]
+            real[k, j] |= (np.bincount(pair, singular[k] & real[k, j]) > 0)[pair]
+        near = np.flatnonzero(double.any(axis=1))
+        trial = np.where(double[near][:, legs.of_entry], states[near].real, states[near])
+        real[near] |= double[near] & tracker.solves(trial, p[owner[near]])[:, None]
         found = np.zeros((2, *finite.shape, legs.count), dtype=bool)
         found[0, finite], found[1, finite] = real | moving, moving
         return found[0], found[1]
