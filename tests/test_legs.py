@@ -64,6 +64,24 @@ def test_mechanisms_on_one_crank(monkeypatch) -> None:
     assert len(set(row.completeness.real.tolist())) > 1
 
 
+@pytest.mark.parametrize("other", [-1, 0])
+def test_ends_at_a_double_solution_are_alike(other: int, monkeypatch) -> None:
+    """Rounding may call one of two conjugate ends regular, or find their mean for one of them."""
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 4), (4, 5), (5, 0)]
+    straight = [(0.3, -0.2), (0.8, 0.8), (1.8, 2.8)]
+    m = planar(edges, np.array([(0, 0), (0.3, 0.2), (1.0, 0.9), (-0.8, -0.7), *straight]))
+    found = modes_of(m)
+    assert (len(found), found.counts.tolist(), found.completeness.finite) == (2, [2, 2], 4)
+    generic, here = generic_of(m), m._model.reference_state[:1].astype(complex)
+    tracker = generic.tracker
+    null = np.linalg.svd(tracker.closure.rows(here)[1])[2][:, -1].conj()
+    ends = np.concatenate([tracker.moved(here, 2e-7j * side * null) for side in (1, other)])
+    for regular, expected in (([True, True], False), ([True, False], True)):
+        monkeypatch.setattr(tracker, "is_regular", lambda states, *_, of=regular: np.array(of[: len(states)]))
+        real = generic._real(ends[None], np.ones((1, 2), dtype=bool), generic.like[None])[0]
+        assert real[0, 0].all() == real.all() == expected
+
+
 def test_arms_of_a_delta_robot_are_independent() -> None:
     m = translating_delta(np.random.default_rng(14))
     there = modes_of(m, [0.1, 0.05, -0.1])
