@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -845,6 +846,28 @@ def test_a_body_on_five_rods_and_a_plane() -> None:
     known = modes_of(m).completeness
     assert (known.generic, known.evidence) == (40, "proven number")
     assert "six distances: " in known.statement
+
+
+def test_points_that_a_given_joint_moves_do_not_coincide() -> None:
+    """Pairs of six distances to three points of a plate have 16 solutions, and 40 if a flap parts them."""
+    rng = np.random.default_rng(1)
+    base = rng.normal(size=(6, 3))
+    top = np.repeat(0.6 * rng.normal(size=(3, 3)) + [0.0, 0.0, 1.0], 2, axis=0)
+    whole = platform(base, top)
+    hinge = kic.Joint("H", "revolute", ("plate", "flap"), at=(0.2, 0.1, 1.3), axis=(1, 2, 3))
+    points = [replace(p, body="flap") if p.name in ("B1", "B3", "B5") else p for p in whole.points]
+    parted = whole.replace(
+        bodies=[*whole.bodies, kic.Body("flap")],
+        joints=[*whole.joints, hinge],
+        points=points,
+        coordinates=[*whole.coordinates, "H"],
+    )
+    for m, number in ((whole, 16), (parted, 40)):
+        known = proven_number(m._model.position_problem(inputs_of(m))[1])
+        assert known is not None
+        assert known[0] == number
+    known = modes_of(parted, [*inputs_of(whole) * 1.05, 0.7]).completeness
+    assert (known.generic, known.evidence, known.certified_complex) == (40, "proven number", 40)
 
 
 def test_a_body_on_a_ball_joint_and_three_distances() -> None:

@@ -76,9 +76,13 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
     distances, rods, joint = found
     number, source = _BODIES.get((joint, len(distances)), (None, ""))
     for body in distances[0]:
-        places = np.array([x[body] for x in distances if x[body] is not None], complex).real.reshape(-1, 3)
+        known = [x[body] for x in distances if x[body] is not None]
+        frames = np.array([frame for frame, _ in known])
+        places = np.array([place for _, place in known], complex).real.reshape(-1, 3)
         apart = np.abs(places[:, None] - places).max(axis=2)
-        pairs = (apart < PLANARITY_ATOL * apart.max(initial=0.0)).sum(axis=1) == 2
+        equal = apart < PLANARITY_ATOL * apart.max(initial=0.0)
+        # given joints move the frames of a link
+        pairs = (equal & (frames[:, None] == frames)).sum(axis=1) == 2
         if number == 40 and len(places) == 6 and pairs.all():
             number, source = 16, "six distances in pairs to three points: P. Nanua et al., 1990"
     if number is None:
@@ -90,10 +94,10 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
 def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None:
     """Return the distances of a body from another one, how many are rods, and the type of their joint.
 
-    Each distance has a point on each body, or None where it does not matter. Given coordinates stand still. A
-    rod has a universal and a spherical joint. A link with a revolute and a spherical joint moves a point on a
-    circle, as two distances do. A given translation of a free joint is a distance from a point at infinity.
-    The result is None for other mechanisms.
+    Each distance has a frame and a point on each body, or None where they do not matter. Given coordinates
+    stand still. A rod has a universal and a spherical joint. A link with a revolute and a spherical joint
+    moves a point on a circle, as two distances do. A given translation of a free joint is a distance from a
+    point at infinity. The result is None for other mechanisms.
     """
     t = closure.transfer
     tree, drawing = t.tree, t.tree.description
@@ -109,7 +113,7 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
     link = {body: int(label[k]) for body, k in number.items()}
     at_frame = {tree.frame[body]: link[body] for body in number}
     distances: list[dict[int, Any]] = [
-        dict(zip((at_frame[x.frame_b], at_frame[x.frame_a]), ends_of(tree, x), strict=True))
+        {at_frame[n]: (n, place) for n, place in zip((x.frame_b, x.frame_a), ends_of(tree, x), strict=True)}
         for x in items
         if x.kind == lay.DISTANCE
     ]
