@@ -127,7 +127,8 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
     ends: dict[int, dict[str, tuple[int, Any]]] = {}  # of links with one joint of each type
     for joint in joints:
         for here, there in (joint.bodies, joint.bodies[::-1]):
-            ends.setdefault(link[here], {})[joint.type] = link[there], joint.at
+            end = tree.frame[there], joint.at
+            ends.setdefault(link[here], {})[joint.type] = link[there], end
     rods = [own for own in ends.values() if own.keys() == {"universal", "spherical"}]
     distances += [dict(own.values()) for own in rods]
     known = distances[0].keys() if distances else {0}
