@@ -11,7 +11,7 @@ from assembly_cases import arm_of_six, generic_of, inputs_of, modes_of, six_dist
 from raising import raises
 
 import kic
-from kic.analysis import certificates
+from kic.analysis import certificates, complex_paths
 from kic.analysis.monodromy import GenericSolutions
 
 # joints of all kinds in loops, rods, couplings, ball joints on both sides
@@ -251,6 +251,30 @@ def test_injected_jumps_are_detected(monkeypatch, after: float) -> None:
     back, done = own(ends, start + share[:, None] * (end - start), np.repeat(start, 4, axis=0))
     assert (done == 1).all()
     assert np.abs(tracker.embedded(back) - tracker.embedded(states)).max() < 1e-8
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, ValueError], ids=["compiler", "library"])
+def test_a_zero_divisor_ends_one_path(monkeypatch, error: type[Exception]) -> None:
+    """Distances of points that are far from real ones may vanish by rounding."""
+    generic, states, start, end = few_paths(4)
+    own = complex_paths.kernel.path_tracking
+
+    def stopped(plan, numbers, *others) -> int:
+        """Follow the paths before solution 1."""
+        tables, (here, begin, change, tightness, shares, *scratch) = others[:6], others[6:]
+        bad = np.flatnonzero((here == generic.states[1]).all(axis=1))
+        k = bad[0] if bad.size else len(here)
+        steps = own(plan, numbers, *tables, here[:k], begin[:k], change[:k], tightness, shares[:k], *scratch)
+        if bad.size:
+            raise error
+        return steps
+
+    both = np.repeat(start, 4, axis=0), np.repeat(end, 4, axis=0)
+    there, _ = generic.tracker.track(states, *both)
+    monkeypatch.setattr(complex_paths.kernel, "path_tracking", stopped)
+    ends, share = generic.tracker.track(states, *both)
+    assert share.tolist() == [1.0, 0.0, 1.0, 1.0]
+    assert np.array_equal(ends[share == 1], there[share == 1])
 
 
 def elbow_below_reach() -> tuple[GenericSolutions, float, np.ndarray, np.ndarray]:

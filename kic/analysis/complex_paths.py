@@ -8,6 +8,7 @@ distance is its square; other lengths are themselves.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -291,15 +292,20 @@ class Tracker:
         t, dtype = self.closure.transfer, np.dtype(complex)
         query, size = t._own, self.tree.size
         states, start, change = (np.array(a, dtype, order="C") for a in (states, start, end - start))
-        shares, numbers = np.zeros(len(states)), query.numbers_in(dtype)
+        shares, numbers = np.full(len(states), np.nan), query.numbers_in(dtype)
         length = kernel.path_scratch(query.plan, len(self.rows), states.shape[1])
 
         def work(origin: int, first: int, last: int) -> None:
-            part = slice(origin + first, origin + last)
+            first, last = origin + first, origin + last
             scratch, whole = np.zeros(length, dtype), np.zeros((2, size), np.int64)
-            own = states[part], start[part], change[part], tightness, shares[part]
             tables = self.used, self.rows, self.scales, self.mix, self.ties, self.ratios
-            kernel.path_tracking(query.plan, numbers, *tables, *own, scratch, whole)
+            while first < last:
+                part = slice(first, last)
+                own = states[part], start[part], change[part], tightness, shares[part]
+                # a distance may vanish by rounding, far from reality; the first path without a share is lost
+                with suppress(ZeroDivisionError, ValueError):
+                    kernel.path_tracking(query.plan, numbers, *tables, *own, scratch, whole)
+                first += int(np.argmax(np.append(np.isnan(shares[part]), True))) + 1
 
         for first in range(0, len(states), PATHS_AT_ONCE):
             if time.monotonic() > self.deadline:
@@ -308,6 +314,7 @@ class Tracker:
                 self.bar.show(first / len(states))
             count = min(PATHS_AT_ONCE, len(states) - first)
             over_batch(partial(work, first), count, PATH_US)
+        shares[np.isnan(shares)] = 0.0
         k = np.flatnonzero(shares == 1)
         if self.mix.shape[0] < self.mix.shape[1] and k.size:
             # a path that jumped satisfies the combinations of rows, but not all rows
