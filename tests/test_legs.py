@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -80,6 +81,8 @@ def test_ends_at_a_double_solution_are_alike(other: int, monkeypatch) -> None:
         monkeypatch.setattr(tracker, "is_regular", lambda states, *_, of=regular: np.array(of[: len(states)]))
         real = generic._real(ends[None], np.ones((1, 2), dtype=bool), generic.like[None])[0]
         assert real[0, 0].all() == real.all() == expected
+    with warnings.catch_warnings(action="error"):  # Newton's method may diverge from there
+        assert np.isnan(tracker.refined(np.nan * here, generic.like[None])).any()
 
 
 def test_arms_of_a_delta_robot_are_independent() -> None:

@@ -334,8 +334,11 @@ class Tracker:
         for _ in range(REFINING_STEPS):
             values, G = self.closure.rows(states)
             left, slope = self.parameters.residual(p, values)
-            G[~np.isfinite(G).all(axis=(1, 2))] = 0
-            states = self.moved(states, least_squares_step(G, left / slope, 0.0, rcond))
+            with np.errstate(all="ignore"):
+                left /= slope
+            fine = np.isfinite(G).all(axis=(1, 2)) & np.isfinite(left).all(axis=1)
+            G[~fine], left[~fine] = 0, 0  # such states stay
+            states = self.moved(states, least_squares_step(G, left, 0.0, rcond))
         return states
 
     def far_legs(self, states: np.ndarray) -> np.ndarray:
