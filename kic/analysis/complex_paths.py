@@ -591,8 +591,8 @@ class Tracker:
         """Return a mask (B, L) of legs of singular states that can move while parameters (B, n) stand still.
 
         Near an isolated solution of higher multiplicity, the residual grows with the square of a step. Legs
-        are tried together, and each one alone. Rounding errors hide this at far solutions,
-        but their condition is less.
+        are tried together, and each one alone. Rounding errors hide this at far solutions, but their
+        condition is less.
         """
         legs = self.legs
         moving = np.zeros((len(states), legs.count), dtype=bool)

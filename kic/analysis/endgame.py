@@ -78,7 +78,7 @@ class Endgame:
         tracker, legs = self.tracker, self.tracker.legs
         if code.all() or not other_code.any():
             return ends, code
-        rows = [np.flatnonzero(legs.place == c) for c in range(len(legs.modes))]
+        rows = np.split(np.arange(len(ends)), legs.starts[1:])
         free = [c for c, own in enumerate(rows) if (code[own] == 0).any()]
         whole = [c for c, own in enumerate(rows) if (other_code[own] == 1).all()]
         if free and whole:
@@ -197,15 +197,10 @@ class Endgame:
 
         At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or
         a series in a root of t. About a circle it gains 2πi w, and Cauchy's integrals of negative powers
-        vanish.
-        They do not if the pole is only near the end. Then the reciprocal of the coordinate may still be
-        analytic within the circle. Its mean is its value at the end, which is small if the end is far.
+        vanish. They do not if the pole is only near the end. Then the reciprocal of the coordinate may still
+        be analytic within the circle. Its mean is its value at the end, which is small if the end is far.
         """
-        logs, turning, slides = (
-            self.tracker.logarithms(points),
-            len(self.tracker.turning),
-            self.tracker.sliding,
-        )
+        logs, turning = self.tracker.logarithms(points), len(self.tracker.turning)
         gained = 1j * np.pi * np.round((logs[-1] - logs[0]).imag / np.pi)
         closed = (np.abs(logs[-1] - logs[0] - gained) < FAR_ATOL).all(axis=1)
         growth, logs = -gained.imag / (2 * np.pi * turns), logs[:-1]
@@ -219,7 +214,7 @@ class Endgame:
         error = ANALYTIC_RTOL * np.abs(reciprocal).max(axis=0)
         at_end = np.where(_principal(reciprocal) < error, np.abs(reciprocal.mean(axis=0)) + error, np.inf)
         far = growing & (at_end < FAR_RECIPROCAL_MAX)
-        far[:, logs.shape[2] - len(slides) :] = False  # real slides may be large
+        far[:, logs.shape[2] - len(self.tracker.sliding) :] = False  # real slides may be large
         return np.where(poles.any(axis=1), -1.0, np.where(far.any(axis=1), 2.0, 0.0)), closed
 
     def _arrives(self, states: np.ndarray, k: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
