@@ -49,7 +49,7 @@ STUCK_LOOPS_MAX = 8
 # combinations of assembly modes of legs, up to which certificates of complex ones are tried
 CERTIFIED_MODES_MAX = 1_000
 
-# solutions are kept with the mechanism; one thread at a time adds to them
+# solutions are kept with the mechanism; one thread at a time adds to them, or follows their paths
 _COLLECTING = threading.Lock()
 
 
@@ -368,6 +368,11 @@ class GenericSolutions:
         Paths of an attempt that the deadline ends are lost. If `certify` is True, certified paths replace
         lost ones, and are counted.
         """
+        with _COLLECTING:
+            return self._at(values, deadline, bar, certify)
+
+    def _at(self, values: np.ndarray, deadline: float, bar: Bar, certify: bool) -> Ends:
+        """Follow the paths of `at`."""
         tracker, count, number = self.tracker, len(self.states), len(values)
         tracker.legs.check_number(self.number, COMPLEX_MODES_MAX, "complex ")
         target = tracker.parameters.of_values(values)
@@ -377,18 +382,17 @@ class GenericSolutions:
         for attempt in range(ATTEMPTS):
             if not members.size:
                 break
-            with _COLLECTING:
-                tracker.deadline, tracker.bar = deadline, bar
-                try:
-                    start, states, good = self.base, self.states, np.ones(count, dtype=bool)
-                    if attempt:
-                        start = self._detour()
-                        states, good = self._to(start, 1.0)
-                    found = self.endgame.ends(states, good, start, target[members])
-                except TimeoutError:
-                    break
-                finally:
-                    tracker.deadline, tracker.bar = np.inf, None
+            tracker.deadline, tracker.bar = deadline, bar
+            try:
+                start, states, good = self.base, self.states, np.ones(count, dtype=bool)
+                if attempt:
+                    start = self._detour()
+                    states, good = self._to(start, 1.0)
+                found = self.endgame.ends(states, good, start, target[members])
+            except TimeoutError:
+                break
+            finally:
+                tracker.deadline, tracker.bar = np.inf, None
             better = (found[1] == 0).sum(axis=1) < (share[members] == 0).sum(axis=1)
             for n, b in enumerate(members):
                 both = (ends[b].copy(), share[b].copy()), (found[0][n], found[1][n])
@@ -442,25 +446,21 @@ class GenericSolutions:
 
         tracker, legs, counts = self.tracker, self.tracker.legs, np.zeros((2, len(target)), dtype=np.intp)
 
-        def points(states: np.ndarray) -> np.ndarray:
-            return tracker.by_legs(states)[0] if legs.several.size else tracker.embedded(states)
-
         for m in range(len(target)):
-            with _COLLECTING:
-                tracker.deadline = deadline
-                try:
-                    curves, share = self.certificates.follow(self.states, self.base, target[[m]], bar)
-                finally:
-                    tracker.deadline = np.inf
+            tracker.deadline = deadline
+            try:
+                curves, share = self.certificates.follow(self.states, self.base, target[[m]], bar)
+            finally:
+                tracker.deadline = np.inf
             k = np.flatnonzero(share == 1)
             if legs.several.size:
                 ends[m], code[m] = self.endgame.filled(
                     ends[m], code[m], curves, np.where(share == 1, 1.0, 0.0)
                 )
-            known = ends[m][code[m] == 1]
-            new = k
+            known, new = ends[m][code[m] == 1], k
             if len(known) and k.size:
-                new = k[cKDTree(points(known)).query(points(curves[k]))[0] > SAME_ATOL]
+                (at, _), (there, _) = map(tracker.by_legs, (known, curves[k]))
+                new = k[cKDTree(at).query(there)[0] > SAME_ATOL]
             free = np.concatenate([np.flatnonzero(code[m] == x) for x in (0, -1)])[: len(new)]
             if not legs.several.size:
                 ends[m, free], code[m, free] = curves[new[: len(free)]], 1.0
