@@ -833,6 +833,13 @@ def test_proven_numbers_with_other_inputs(
         monkeypatch.setattr("kic.analysis.monodromy.proven_number", lambda _: None)
 
 
+def test_no_number_for_a_motion_that_remains() -> None:
+    """The angle of a slider is no input, because it is constant."""
+    m = kic.load("slider-crank")
+    slider = m.at().value("slider.angle")
+    assert proven_number(m._model.position_problem({"slider.angle": slider})[1]) is None
+
+
 def test_a_linkage_without_proof() -> None:
     """A group with two prismatic joints for the angle may have 6 solutions, and has 2."""
     m = kic.load("four-bar")

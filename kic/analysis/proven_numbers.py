@@ -150,7 +150,10 @@ def _planar_number(closure: Closure) -> tuple[int, str] | None:
     if not joints:
         return None
     while joints and (triangle := _triangle(joints)):
-        numbers.append(1 if sum(joints[n][2] for n in triangle) > 1 else 2)
+        slides = sum(joints[n][2] for n in triangle)
+        if slides == 3:
+            return None  # a motion remains
+        numbers.append(1 if slides == 2 else 2)
         a, b, c = sorted({link for n in triangle for link in joints[n][:2]})
         same = {b: a, c: a}
         joints = [
