@@ -23,7 +23,7 @@ from kic.cli.completion import coordinates
     help="Set the inputs, in order or by name; repeatable. Default: those of the reference configuration.",
 )
 @click.option("--complete", is_flag=True, help="Collect all solutions, and print the evidence for it.")
-@click.option("--certify", is_flag=True, help="With --complete: prove that no path to the inputs jumps.")
+@click.option("--certify", is_flag=True, help="With --complete: certify that paths do not jump.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="With --complete: end the search after it.")
 @click.option("-o", "--output", "file", metavar="FILE", type=parsing.OutputFile(dir_okay=False),
               help="Draw all assembly modes side by side: .png, .svg or .pdf.")  # fmt: skip
