@@ -44,7 +44,10 @@ def same(a: kic.AssemblyModes, b: kic.AssemblyModes) -> None:
         assert getattr(a.completeness, name) == getattr(b.completeness, name)
 
 
-@pytest.mark.parametrize("name", ["two-arms", "walking-machine-on-feet", "peaucellier"])
+LEGGED = ["two-arms", "walking-machine-on-feet", "peaucellier", "ladder", "watt-parallel-motion", "three-rps"]
+
+
+@pytest.mark.parametrize("name", LEGGED)
 def test_legs_apart_and_as_one_agree(name: str, monkeypatch) -> None:
     m = kic.load(name)
     same(modes_of(m), as_one(monkeypatch, m))
