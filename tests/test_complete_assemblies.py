@@ -228,6 +228,7 @@ def test_universal_joints_are_turned_over() -> None:
     assert len(found) == 64 * (places.max() + 1) == found.completeness.real
     assert (np.bincount(places) == 64).all()
     assert found.completeness.generic % 64 == 0
+    assert f"the first 100 of {len(found)} are listed" in found.summary().text()
     # the base and the platform are semi-regular hexagons; the same six distances have no joints
     few = modes_of(kic.linkages.stewart(0.7, 0.45, height=0.9, legs="distance"))
     assert 64 * few.completeness.generic == found.completeness.generic

@@ -37,8 +37,9 @@ MANY_STATES_MIN = 64
 ISOLATED_CONDITION_MAX = 1e5
 # every member but the first has this share of the starts, at least a few, because its neighbours contribute
 MEMBER_STARTS_FACTOR, MEMBER_STARTS_MIN = 1 / 8, 8
-# assembly modes that are listed; with more, the summary proposes to group them by the pose of a body
-MODES_LISTED_MAX = 8
+# assembly modes that are listed; with more, the summary proposes to group them by the pose of a body; rows of
+# its table
+MODES_LISTED_MAX, ROWS_MAX = 8, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +232,7 @@ class AssemblyModes(Printable):
         if not count:
             return sheet
         if self.singular.any():
-            which = ", ".join(map(str, np.flatnonzero(self.singular)))
+            which = _listed(np.flatnonzero(self.singular).tolist())
             why = "the limit of reach, or a motion remains"
             sheet.say(f"the values barely determine assembly mode {which}: {why}")
         if of is not None:
@@ -239,8 +240,12 @@ class AssemblyModes(Printable):
         if count > MODES_LISTED_MAX:
             body = model_of(c).description.bodies[-1].name  # the output body is usually described last
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
-        table = np.concatenate([c.phi, 1 / self.condition[:, None]], axis=1)
-        sheet.matrix("assembly modes", [str(k) for k in range(count)], [*self._names, "1/condition"], table)
+        if count > ROWS_MAX:
+            sheet.say(f"the first {ROWS_MAX} of {count} are listed; `configuration` and --json have all")
+        table = np.concatenate([c.phi, 1 / self.condition[:, None]], axis=1)[:ROWS_MAX]
+        sheet.matrix(
+            "assembly modes", [str(k) for k in range(len(table))], [*self._names, "1/condition"], table
+        )
         return sheet
 
     @property
@@ -260,9 +265,8 @@ class AssemblyModes(Printable):
         if self.counts.ndim == 1:
             far = f"{known.far} too far to be real, " * bool(known.far)
             sheet.say(
-                f"of {known.generic} paths from there, {known.finite} end in finite solutions, "
-                f"{known.infinite} at infinity, {far}{known.lost} are lost; {known.real} distinct real "
-                "solutions"
+                f"of these {known.generic}, {known.finite} lead to finite solutions, {known.infinite} to "
+                f"infinity, {far}{known.lost} are lost; {known.real} distinct real solutions"
             )
 
     def _batch_summary(self) -> Summary:
@@ -275,6 +279,11 @@ class AssemblyModes(Printable):
         rows = [str(n) for n, several in enumerate(have) if several]
         sheet.texts("assembly modes", rows, ["number of members"], [[str(n)] for n in have if n])
         return sheet
+
+
+def _listed(numbers: list[int]) -> str:
+    """Return the first of some numbers as a text."""
+    return ", ".join(map(str, numbers[:MODES_LISTED_MAX])) + ", …" * (len(numbers) > MODES_LISTED_MAX)
 
 
 def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
@@ -313,10 +322,7 @@ def _add_pose_tables(
     table = np.concatenate([point, vector_from_matrix(rotation)], axis=1)
     sheet.matrix(f"poses of '{body}', rotation from the reference configuration", rows, columns, table)
     modes = [np.flatnonzero(numbers == n).tolist() for n in range(count)]
-    cells = [
-        [str(len(m)), ", ".join(map(str, m[:MODES_LISTED_MAX])) + (", …" if m[MODES_LISTED_MAX:] else "")]
-        for m in modes
-    ]
+    cells = [[str(len(m)), _listed(m)] for m in modes]
     sheet.texts("assembly modes in each pose", rows, ["number", "which"], cells)
     return sheet
 
