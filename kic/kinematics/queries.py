@@ -268,6 +268,7 @@ class Query:
             if count:
                 function(self.plan, numbers, states, *others, np.empty(length, dtype), T)
             return T
+        states = np.ascontiguousarray(states)  # the library has kernels for no other arrays
 
         def work(a: int, b: int) -> None:
             cut = [x[a:b] if x is not None and len(x) == count else x for x in others]
