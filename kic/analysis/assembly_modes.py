@@ -241,7 +241,7 @@ class AssemblyModes(Printable):
             body = model_of(c).description.bodies[-1].name  # the output body is usually described last
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
         if count > ROWS_MAX:
-            sheet.say(f"the first {ROWS_MAX} of {count} are listed; `configuration` and --json have all")
+            sheet.say(f"the first {ROWS_MAX} of {count} are listed; `configuration` has all")
         table = np.concatenate([c.phi, 1 / self.condition[:, None]], axis=1)[:ROWS_MAX]
         sheet.matrix(
             "assembly modes", [str(k) for k in range(len(table))], [*self._names, "1/condition"], table

@@ -14,6 +14,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
+from kic.numerics.graphs import components
 from kic.transfer.closure import Closure
 
 # real assembly modes of one target, and complex ones, that are numbered; counts are exact in floating point
@@ -202,7 +203,7 @@ def numbered(points: np.ndarray, atol: float) -> np.ndarray:
     from scipy.spatial import cKDTree
 
     near = cKDTree(points).query_ball_point(points, atol)  # faster than pairs, for many coordinates
-    number = _connected([(k, n) for k, own in enumerate(near) for n in own if n < k], len(points))
+    number = components([(k, n) for k, own in enumerate(near) for n in own if n < k], len(points))
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]
 
@@ -213,7 +214,7 @@ def _rigid_groups(closure: Closure) -> np.ndarray:
     items = [t.system.rows.source[i] for i in t.system.rows.item_of[t.system.picked[: t.size]]]
     given = [item.frame_b for item in items if item.kind == lay.COORDINATE]
     links = [(n, int(t.tree.cols[n, lay.PARENT]) % (t.tree.size + 1)) for n in given]
-    return _connected(links, t.tree.size + 1)
+    return components(links, t.tree.size + 1)
 
 
 def _columns_of_legs(closure: Closure, groups: np.ndarray, platform: int) -> np.ndarray:
@@ -237,18 +238,7 @@ def _columns_of_legs(closure: Closure, groups: np.ndarray, platform: int) -> np.
                 ends += [(node, frame) for frame in (item.frame_b, item.frame_a) if frame >= 0]
     core = {groups[-1], platform}
     links += [(node, size + groups[frame]) for node, frame in ends if groups[frame] not in core]
-    parts = _connected(links, 2 * size + 1 + len(t.system.picked))[:size]
+    parts = components(links, 2 * size + 1 + len(t.system.picked))[:size]
     given = groups[:-1] == groups[cols[:, lay.PARENT]]
     parts[given & np.isin(groups[:-1], list(core))] = parts[np.argmin(given)]  # they do not move
     return np.unique(parts, return_inverse=True)[1]
-
-
-def _connected(links: list[tuple[int, int]], count: int) -> np.ndarray:
-    """Return the connected component (n,) of each of some nodes."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    a, b = np.reshape(np.array(links, dtype=np.intp), (-1, 2)).T
-    graph = coo_array((np.ones(len(a)), (a, b)), shape=(count, count))
-    number: np.ndarray = connected_components(graph, directed=False)[1]
-    return number

@@ -186,8 +186,8 @@ class GenericSolutions:
 
         Every second path leads to real parameters, where solutions are in conjugate pairs, and back with the
         conjugate solutions. The others are polygons. Smaller ones follow those that lose paths, because large
-        ones come close to infinity. Random starts add solutions that loops rarely reach,
-        such as those behind a gap between two close branch points.
+        ones come close to infinity. Random starts add solutions that loops rarely reach, such as those behind
+        a gap between two close branch points.
         """
         parameters = self.tracker.parameters
         corners = 2 if len(self.states) > FEW_STATES_MAX else 4

@@ -16,6 +16,7 @@ import numpy as np
 from kic.description.validation import GROUND
 from kic.kernels import layout as lay
 from kic.kinematics.tree import PLANARITY_ATOL, Tree
+from kic.numerics.graphs import components
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import ends_of
 
@@ -109,7 +110,7 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
     given = {tree.columns[item.frame_b] for item in items if item.kind == lay.COORDINATE}
     number = {body: k for k, body in enumerate((GROUND, *(body.name for body in drawing.bodies)))}
     fixed = [joint.bodies for joint in drawing.joints if given.issuperset(joint.components)]
-    label = _components(len(number), [(number[a], number[b]) for a, b in fixed])
+    label = components([(number[a], number[b]) for a, b in fixed], len(number))
     link = {body: int(label[k]) for body, k in number.items()}
     at_frame = {tree.frame[body]: link[body] for body in number}
     distances: list[dict[int, Any]] = [
@@ -241,25 +242,15 @@ def _planar_joints(closure: Closure) -> Joints | None:
             welds.append((parent + 1, n + 1))
         else:
             joints.append((parent + 1, n + 1, kind == lay.PRISMATIC))
-    label = _components(count, welds)
+    label = components(welds, count)
     return [(int(label[a]), int(label[b]), prismatic) for a, b, prismatic in joints]
-
-
-def _components(count: int, pairs: list[tuple[int, int]], *, strong: bool = False) -> np.ndarray:
-    """Return the component (count,) of each node of a graph; that of node 0 is 0."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    rows, columns = np.array(pairs, dtype=int).reshape(-1, 2).T
-    graph = csr_array((np.ones(len(pairs)), (rows, columns)), shape=(count, count))
-    label: np.ndarray = connected_components(graph, connection="strong" if strong else "weak")[1]
-    return np.where(label == label[0], 0, np.where(label == 0, label[0], label))
 
 
 def _assur_groups(joints: Joints) -> list[Edges] | None:
     """Return the links that the joints of each Assur group connect, 0 for others.
 
     The result is None if the joints do not determine all links.
+
     A matching gives each condition of a joint to a coordinate of a link, which has three. The groups are the
     strongly connected components of the links, each of which then depends on those that its conditions
     connect it with (A. Sljoka, O. Shai, W. Whiteley, ASME IDETC 2011, DETC2011-48146).
@@ -289,7 +280,7 @@ def _assur_groups(joints: Joints) -> list[Edges] | None:
         for condition in range(2)
         for link in (a, b)
     ]
-    label = _components(max(moving) + 1, depends, strong=True)
+    label = components(depends, max(moving) + 1, strong=True)
     groups: dict[int, Edges] = {}
     for n, (a, b, _) in enumerate(joints):
         group = label[moving[match[2 * n] // 3]]

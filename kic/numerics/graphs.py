@@ -1,0 +1,19 @@
+"""Connected components of graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def components(links: list[tuple[int, int]], count: int, *, strong: bool = False) -> np.ndarray:
+    """Return the component (count,) of each node of a graph with links (a, b); that of node 0 is 0.
+
+    If `strong` is True, links have a direction, and the components are strongly connected.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    a, b = np.array(links, dtype=np.intp).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(a)), (a, b)), shape=(count, count))
+    found: np.ndarray = connected_components(graph, connection="strong" if strong else "weak")[1]
+    return np.where(found == found[0], 0, np.where(found == 0, found[0], found)) if count else found
