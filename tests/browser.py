@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from commands import HANGS_S
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-TIMEOUT_S = 60.0
 # the browser speaks the protocol on its descriptors 3 and 4
 _LAUNCH = """
 import os, sys
@@ -65,7 +66,7 @@ class Tab:
 
     def _next(self) -> dict[str, Any]:
         """Return the next message; store events."""
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + HANGS_S
         while b"\0" not in self._held:
             ready, _, _ = select.select([self._receive], [], [], max(0.0, end - time.monotonic()))
             assert ready, "no message from the browser"
@@ -162,7 +163,7 @@ def browser(folder: Path, webgl: bool = False) -> Iterator[Tab]:
         yield tab
         tab._session = ""
         tab.ask("Browser.close")
-        process.wait(TIMEOUT_S)
+        process.wait(HANGS_S)
     finally:
         process.kill()
         process.wait()

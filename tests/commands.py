@@ -8,6 +8,9 @@ from click.testing import CliRunner
 
 from kic.cli.main import main
 
+# a process that takes longer does not end; machines under load are ten times slower than others
+HANGS_S = 300.0
+
 
 def run(*arguments: str, code: int = 0) -> str:
     """Run a command and return its standard output; if it fails, return its message in one line.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import HANGS_S
 
 import kic
 
@@ -28,9 +29,9 @@ def test_controller_of_the_guide(tmp_path: Path) -> None:
     assert COMPILER is not None
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
     command = [COMPILER, *flags, "main.c", *saved, "-o", "controller", "-lm"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=HANGS_S)
     done = subprocess.run(
-        [str(tmp_path / "controller")], capture_output=True, text=True, check=True, timeout=60
+        [str(tmp_path / "controller")], capture_output=True, text=True, check=True, timeout=HANGS_S
     )
     t, a, e = np.loadtxt(done.stdout.splitlines()).T
     assert len(t) == 6

@@ -590,6 +590,7 @@ def test_an_interrupted_search_can_go_on(monkeypatch, no_proofs, capsys) -> None
         with pytest.raises(KeyboardInterrupt):
             modes_of(m)
     assert not capsys.readouterr().err
+    monkeypatch.setattr("kic.numerics.progress.REFRESH_S", 0.0)
     known = modes_of(m, progress=True).completeness
     assert (known.generic, known.evidence) in ((16, "loops"), (16, "trace test"))
     assert "kic: [" in capsys.readouterr().err

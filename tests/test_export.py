@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_text import translated
+from commands import HANGS_S
 from raising import raises
 from sampling import STEP, stepped
 
@@ -262,7 +263,7 @@ def compiled(code: kic.CSource, folder: Path) -> ctypes.CDLL:
         str(target),
         "-lm",
     ]
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True, timeout=HANGS_S)
     return ctypes.CDLL(str(target))
 
 
@@ -279,8 +280,8 @@ def test_c_is_clean_and_passes_its_own_test(name: str, precision: str, tmp_path:
         files = [str(tmp_path / f"{code.name}{ending}") for ending in (".c", "_test.c")]
         program = str(tmp_path / code.name)
         assert COMPILER is not None
-        subprocess.run([COMPILER, *STRICT, *files, "-o", program, "-lm"], check=True, timeout=300)
-        done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+        subprocess.run([COMPILER, *STRICT, *files, "-o", program, "-lm"], check=True, timeout=HANGS_S)
+        done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=HANGS_S)
         assert done.stdout == "passed\n", done.stdout + done.stderr
 
 
@@ -628,9 +629,9 @@ def test_names_that_are_words_of_c(name: str, tmp_path: Path) -> None:
         files = [str(path) for path in code.save(tmp_path)[1:]]
         program = str(tmp_path / "program")
         subprocess.run(
-            [COMPILER, "-std=c99", "-Werror", *files, "-o", program, "-lm"], check=True, timeout=300
+            [COMPILER, "-std=c99", "-Werror", *files, "-o", program, "-lm"], check=True, timeout=HANGS_S
         )
-        subprocess.run([program], check=True, timeout=60)
+        subprocess.run([program], check=True, timeout=HANGS_S)
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:

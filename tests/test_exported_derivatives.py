@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_text import translated
+from commands import HANGS_S
 from raising import raises
 
 import kic
@@ -213,8 +214,8 @@ def test_c(options: dict[str, Any], tmp_path: Path) -> None:
     assert COMPILER is not None
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
     program = str(tmp_path / "program")
-    subprocess.run([COMPILER, *flags, *files, "-o", program, "-lm"], check=True, timeout=300)
-    assert subprocess.run([program], capture_output=True, text=True, timeout=60).stdout == "passed\n"
+    subprocess.run([COMPILER, *flags, *files, "-o", program, "-lm"], check=True, timeout=HANGS_S)
+    assert subprocess.run([program], capture_output=True, text=True, timeout=HANGS_S).stdout == "passed\n"
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commands import HANGS_S
 from raising import raises
 
 import kic
@@ -137,7 +138,7 @@ def test_the_sources_compile_without_warnings(derivatives: int, tmp_path: Path) 
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
     for name in (name for name in f.sources if name.endswith(".c")):
         command = [COMPILER, *strict, "-c", str(tmp_path / name), "-o", str(tmp_path / "x.o")]
-        subprocess.run(command, check=True, timeout=300)
+        subprocess.run(command, check=True, timeout=HANGS_S)
 
 
 class Library:

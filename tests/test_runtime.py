@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import HANGS_S
 from raising import raises
 
 import kic
@@ -78,7 +79,7 @@ def test_process_pools(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(__file__).parent)]))
     here = [answer(seed) for seed in range(3)]  # the parent's pool is alive now
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        there = list(processes.map(answer, range(3), timeout=120))
+        there = list(processes.map(answer, range(3), timeout=HANGS_S))
     for a, b in zip(here, there, strict=True):
         assert np.array_equal(a, b)
 

@@ -302,9 +302,7 @@ def test_threads(plain: kic.Sweep) -> None:
 @pytest.mark.slow
 def test_processes(plain: kic.Sweep) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        begun = time.monotonic()
         same(plain, FIVE.sweep(WIDE, ASKED, executor=pool, chunk=200), 1e-12)
-        assert time.monotonic() - begun < 120
         with pytest.raises(kic.InputError, match=r"must be importable.*<lambda>.*use threads"):
             FIVE.sweep(WIDE, lambda c: c.value("tip.x"), executor=pool)
         # errors come home
@@ -550,7 +548,8 @@ def test_remaining_time_needs_an_estimate(capsys: pytest.CaptureFixture) -> None
         assert (" s left" in shown) == bool(share)
 
 
-def test_progress(capsys: pytest.CaptureFixture) -> None:
+def test_progress(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kic.numerics.progress.REFRESH_S", 0.0)
     FIVE.sweep(WIDE, "tip.x", progress=True)
     assert "kic: [" in capsys.readouterr().err
     ARM.sweep({"shoulder": [0.1, 0.2], "elbow": 0.2}, "tip.x")
