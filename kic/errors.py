@@ -120,7 +120,10 @@ class UnknownNameError(KicError, LookupError):
 
 
 class MissingExtraError(KicError, ImportError):
-    """An optional package that is not installed; carries `extra`, the extra of kic that installs it."""
+    """An optional package that is missing or of a version that cannot be used.
+
+    Carries `extra`, the extra of kic that installs it.
+    """
 
 
 class InputError(KicError, ValueError):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,10 +21,12 @@ from library_types import SIGNATURES
 import kic
 from kic.io.library import models_directory
 from kic.kernels import library
+from kic.kernels.jit import NUMBA_VERSIONS
 
 # an installed package has no build scripts
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "kic" / "kernel_library" / "build.py"
+VERSIONS = re.escape(NUMBA_VERSIONS)
 
 
 def python(*arguments: str, root: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
@@ -88,9 +92,7 @@ def has_compiler() -> bool:
     return headers and bool(shutil.which(shlex.split(os.environ.get("CC", "cc"))[0]))
 
 
-needs_compiler = pytest.mark.skipif(
-    not has_compiler(), reason="no C compiler, or no headers of Python; `.ci/run` reports this"
-)
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C compiler, or no headers of Python")
 
 FIRST = """
 import kic, sys
@@ -112,7 +114,7 @@ def test_compiled_kernels_are_linked_for_later_processes(tmp_path: Path) -> None
     assert not list(tmp_path.rglob(f"{library.MODULE}*"))
     want = [told.stdout.split()[0], "True"]
     assert python("-c", FIRST, **env).stdout.split() == want  # from the cache, and linked
-    told = python("-W", "error", "-c", f"import sys; sys.modules['numba'] = None; {FIRST.strip()}", **env)
+    told = python("-c", f"import sys; sys.modules['numba'] = None; {FIRST.strip()}", **env)
     assert (told.stdout.split()[:1], told.returncode) == (want[:1], 0), told.stderr
     more = FIRST.replace("print", "kic.load('puma560').at().motion('link6'); print")
     assert python("-c", more, **env).stdout.split() == want
@@ -195,7 +197,7 @@ def test_a_library_without_numba(tmp_path: Path) -> None:
     )[-1]
     built = python(str(BUILD), name, "--processors", processor, "--output", str(kernels))
     assert built.returncode == 0, built.stderr
-    told = python("-W", "error", "-c", USE, root=tmp_path, KIC_KERNELS=processor)
+    told = python("-c", USE, root=tmp_path, KIC_KERNELS=processor)
     assert told.returncode == 0, told.stderr
     G, attributes, *errors, remedy = told.stdout.splitlines()
     want = kic.load("puma560").at(np.full(6, 0.3)).coefficients("link6", order=1).G
@@ -210,3 +212,51 @@ def test_a_library_without_numba(tmp_path: Path) -> None:
     told = python("-c", USE, root=tmp_path, KIC_KERNELS="")
     assert "is damaged. Numba compiles them." in told.stderr
     assert "Kernels without their library need Numba." in told.stderr
+
+
+# modules of kic cannot import a name
+CHANGED = """
+import builtins, sys
+plain = builtins.__import__
+def changed(name, globals=None, locals=None, fromlist=(), level=0):
+    if name == {module!r} and globals["__name__"].startswith("kic."):
+        raise {error}({text!r}, name=name)
+    return plain(name, globals, locals, fromlist, level)
+builtins.__import__ = changed
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "error", "text"),
+    [
+        ("numba.core.caching", "ImportError", "cannot import name 'NullCache' from 'numba.core.caching'"),
+        ("numba.np.arrayobj", "ImportError", "cannot import name 'make_array' from 'numba.np.arrayobj'"),
+        ("llvmlite.binding", "ModuleNotFoundError", "No module named 'llvmlite.binding'"),
+    ],
+    ids=["name", "name that is imported late", "module"],
+)
+def test_internals_of_numba_that_changed_raise(module: str, error: str, text: str) -> None:
+    """Commands print one message with the versions that work, and so does the last line of a traceback."""
+    change = CHANGED.format(module=module, error=error, text=f"{text} (/a/path.py)")
+    use = "import kic; kic.load('puma560').at([0.0] * 6).motion('link6')"
+    told = python("-c", change + use, KIC_KERNELS="jit")
+    line = told.stderr.splitlines()[-1]
+    assert re.fullmatch(
+        rf"kic\.errors\.MissingExtraError: Kernels without their library need Numba {VERSIONS}, got \S+: "
+        rf"{text}\. Run: pip install --upgrade 'numba{VERSIONS}'\.",
+        line,
+    ), told.stderr
+    command = "from kic.cli.main import main; main(['simulate', 'puma560'])"
+    told = python("-c", change + command, KIC_KERNELS="jit")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert " ".join(told.stderr.split()) == line.replace("kic.errors.MissingExtraError", "Error")
+
+
+def test_the_versions_of_numba_are_those_of_the_package() -> None:
+    if not (project := ROOT / "pyproject.toml").exists():
+        pytest.skip("an installed package has no pyproject.toml")
+    text = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    needed = [*text["dependencies"], *text["optional-dependencies"]["jit"]]
+    found = [line.partition(";")[0] for line in needed if line.startswith("numba")]
+    assert found == [f"numba{NUMBA_VERSIONS}"] * 2

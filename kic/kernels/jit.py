@@ -32,6 +32,8 @@ __all__ = [
     "reordered",
 ]
 
+# tested versions, as in pyproject.toml; the compiler uses internals of Numba, which change without notice
+NUMBA_VERSIONS = ">=0.62,<0.69"
 # None where Numba compiles the kernels
 LIBRARY = library.load()
 # marks that the compiler has not seen: name of the mark, arguments and options
@@ -43,16 +45,33 @@ def compiler() -> Any:
     """Return the module that compiles kernels, which needs Numba."""
     try:
         from kic.kernels import compiler as found
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("numba", "llvmlite"):
+
+        with _lock:
+            while _waiting:
+                name, arguments, options = _waiting[0]
+                getattr(found, name)(*arguments, **options)
+                _waiting.popleft()
+    except ImportError as error:
+        if (error.name or "numba").partition(".")[0] not in ("numba", "llvmlite"):
             raise
         what = "Kernels without their library" if LIBRARY is None else "Arguments of these types"
-        raise MissingExtraError(f"{what} need Numba. Run: pip install 'kic[jit]'.", extra="jit") from None
-    with _lock:
-        while _waiting:
-            name, arguments, options = _waiting.popleft()
-            getattr(found, name)(*arguments, **options)
+        raise _without_numba(what, error) from error
     return found
+
+
+def _without_numba(what: str, error: ImportError) -> MissingExtraError:
+    """Return the error for a Numba that is missing, or that lacks what kic imports."""
+    if isinstance(error, ModuleNotFoundError) and error.name in ("numba", "llvmlite"):
+        return MissingExtraError(f"{what} need Numba. Run: pip install 'kic[jit]'.", extra="jit")
+
+    from importlib.metadata import version
+
+    reason = str(error).partition(" (")[0].rstrip(".")  # without the path of a file
+    return MissingExtraError(
+        f"{what} need Numba {NUMBA_VERSIONS}, got {version('numba')}: {reason}. "
+        f"Run: pip install --upgrade 'numba{NUMBA_VERSIONS}'.",
+        extra="jit",
+    )
 
 
 def link_used_kernels() -> None:
