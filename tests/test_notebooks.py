@@ -9,23 +9,25 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import HANGS_S
 
 import kic
 
 ROOT = Path(kic.__file__).parent.parent
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-SECONDS = 120  # for one cell of a notebook
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-# Errors where the run has `-W error`. The kernel's own are ignored, for an error would keep it from ending.
+# as in pyproject.toml: kic's own warnings are errors, and others are not shown
 WARNINGS = """
 import warnings
+from kic.errors import DegreesWarning
 
-warnings.simplefilter("{}")
-warnings.filterwarnings("ignore", module="ipykernel|IPython|jupyter_client|tornado|traitlets|zmq")
+warnings.simplefilter("ignore")
+warnings.simplefilter("error", DegreesWarning)
+warnings.filterwarnings("error", module="kic")
 """
 # a path of one machine: its root, its home or its drive at the start of a word
 OWN_PATH = re.compile(r"""(?:^|[\s"'(`=])(?:/(?:[a-z]+/)[\w.]|~/|[A-Z]:[\\/]|file://)""", flags=re.MULTILINE)
@@ -55,15 +57,14 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def executed(notebook: nbformat.NotebookNode, room: Path) -> nbformat.NotebookNode:
-    """Run a notebook with this Python and return it with outputs; `-W error` holds in its cells too."""
+    """Run a notebook with this Python and return it with outputs; warnings of kic in its cells are errors."""
     write_kernel_spec(str(room / "kernels" / "python3"))
     specs = KernelSpecManager(kernel_dirs=[str(room / "kernels")], ensure_native_kernel=False)
     copy = nbformat.from_dict(notebook)
-    action = os.environ.get("KIC_TEST_WARNINGS", "ignore")
-    copy.cells.insert(0, nbformat.v4.new_code_cell(WARNINGS.format(action)))
+    copy.cells.insert(0, nbformat.v4.new_code_cell(WARNINGS))
     client = nbclient.NotebookClient(
         copy,
-        timeout=SECONDS,
+        timeout=int(HANGS_S),
         km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs),
         resources={"metadata": {"path": str(room / "run")}},
     )
@@ -160,10 +161,16 @@ def test_cells_use_this_python(room: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["assert 1 == 2", "import warnings\n\nwarnings.warn('beware')"])
-def test_errors_and_warnings_in_cells_raise(source: str, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KIC_TEST_WARNINGS", "error")
-    with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"AssertionError|beware"):
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert 1 == 2",
+        "import kic\n\nkic.load('four-bar').at({'A': 90})",
+        "import warnings\n\nwarnings.warn_explicit('beware', UserWarning, 'position.py', 1, 'kic.position')",
+    ],
+)
+def test_errors_and_warnings_in_cells_raise(source: str, room: Path) -> None:
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"AssertionError|DegreesWarning|beware"):
         executed(of_code(source), room)
 
 
