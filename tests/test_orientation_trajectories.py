@@ -68,7 +68,8 @@ def test_orientations_and_rest_at_the_ends(name: str) -> None:
         at = turn(turn.knots) if name != "free" else None
         times = TIMES if name != "free" else None
         if at is not None:
-            assert (turn(times).rotation * SEVERAL.inv()).magnitude().max() < 1e-13
+            # terms of polynomials of degree 7 add up to 200 ε
+            assert (turn(times).rotation * SEVERAL.inv()).magnitude().max() < 1e-12
             assert (np.abs(turn(times).w).max(axis=1) < 1e-10).sum() == (4 if name == "with stops" else 2)
 
 
@@ -79,13 +80,13 @@ def test_two_orientations_are_joined_about_one_axis() -> None:
     t = np.linspace(0, 2, 21)
     share = tr.quintic([0.0], [1.0], 2.0)(t)
     R, w, wd, wdd = turn(t)
-    assert (R * (Rotation.from_rotvec(share.q * whole) * a).inv()).magnitude().max() < 1e-14
+    assert (R * (Rotation.from_rotvec(share.q * whole) * a).inv()).magnitude().max() < 1e-13
     for of, by in ((w, share.qd), (wd, share.qdd), (wdd, share.qddd)):
         assert mismatch(of, by * whole) < 1e-12
     # one moment, none
     assert turn(1.0).w.shape == (3,)
     assert turn([]).wdd.shape == (0, 3)
-    assert (turn([2.5], beyond="hold").rotation * b.inv()).magnitude() < 1e-14
+    assert (turn([2.5], beyond="hold").rotation * b.inv()).magnitude() < 1e-13
     assert "about one axis: duration 2" in repr(turn)
     assert "through 6 orientations" in repr(SAMPLES["several"])
 
