@@ -4,7 +4,7 @@ Usage: python kic/kernel_library/build.py [--record] [KERNEL...] [--processors N
 
 1. `recorded` finds the kernels and the types of arguments with which the package calls them. It runs the
    calls of ``kic warm-up``, and some with complex numbers, with kernels interpreted by Python. The option
-   ``--record`` writes the types to `signatures.json`; the tests fail if one is missing.
+   ``--record`` writes the types to `signatures.json`; the gate fails if one is missing.
 2. `compile_kernels` compiles each kernel with Numba into a cache, in one process for each processor.
 3. `kic.kernels.linking.link` links the objects of the caches to one extension module.
 
