@@ -136,7 +136,7 @@ def test_orders_of_a_point_are_consistent() -> None:
     np.testing.assert_array_equal(leg.point_coefficients(q).H, whole.H)
     # derivatives are linear along the rod
     half, start = leg.point_coefficients(q, s=0.2), leg.point_coefficients(q, s=0.0)
-    np.testing.assert_allclose(half.H, (whole.H + start.H) / 2, atol=1e-15)
+    np.testing.assert_allclose(half.H, (whole.H + start.H) / 2, atol=1e-14)
 
 
 def leg_of(rng: np.random.Generator, entry: dict) -> Leg:

@@ -14,7 +14,7 @@ PATH = M.path({"A": np.linspace(1.2, 3.2, 9)})
 
 def test_a_path_at_constant_speed():
     turn = kic.trajectory.at_speed(PATH, 10.0)
-    assert np.abs(turn.t - np.linspace(0, 0.2, 9)).max() < 1e-15
+    assert np.abs(turn.t - np.linspace(0, 0.2, 9)).max() < 1e-14
     effort = PATH.dynamics().inverse_dynamics(np.full((9, 1), 10.0), np.zeros((9, 1)))
     assert np.allclose(turn.effort(), effort, rtol=1e-12, atol=0)
     f = PATH.joint_forces(np.full((9, 1), 10.0), np.zeros((9, 1)))

@@ -294,7 +294,7 @@ def test_least_largest_share(name: str) -> None:
             np.column_stack([s.G.T, np.zeros(s.M)]), s.demand, bounds=(None, None), method="highs-ipm",
         )  # fmt: skip
         assert d.share.max() == pytest.approx(program.x[-1], rel=1e-7)
-        assert mismatch(d.share, np.abs(d.effort) / s.limits) < 1e-15
+        assert mismatch(d.share, np.abs(d.effort) / s.limits) < 1e-14
         N = s.c.internal_loads(
             actuators=s.actuators, criterion="limits", effort_limits=s.limits, wrt=s.wrt
         ).basis
@@ -607,7 +607,7 @@ def test_stiffness_is_the_derivative_of_the_generalized_effort(name: str) -> Non
     else:
         assert np.abs(K - K.T).max() > 1e-3 * np.abs(K).max()
     d = s.distribute(preload=T)
-    assert mismatch(d.stiffness, loads.stiffness(d.effort)) < 1e-15
+    assert mismatch(d.stiffness, loads.stiffness(d.effort)) < 1e-14
 
 
 def test_a_preload_stiffens_by_its_sign() -> None:

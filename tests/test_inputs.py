@@ -91,7 +91,7 @@ def test_arrays_dicts_and_the_drawing_are_the_same_configuration() -> None:
     assert ARM.at(np.array([0, 1], dtype=np.uint8)).phi.tolist() == [0.0, 1.0]
     assert ARM.at().phi.tolist() == [0.0, 0.0]
     assert kic.load("panda").at().phi == pytest.approx(kic.load("panda").at(None).phi, abs=0)
-    assert ARM.at([0.3 + 0j, -0.4]).value("tip").tolist() == pytest.approx(wanted, abs=1e-15)
+    assert ARM.at([0.3 + 0j, -0.4]).value("tip").tolist() == pytest.approx(wanted, abs=1e-14)
 
 
 def test_several_dof_by_joint_or_by_component() -> None:

@@ -50,7 +50,7 @@ def test_a_map_shows_its_values(joints: kic.Sweep, tmp_path) -> None:
     # cells have the grid's values in their middle
     corners = mesh.get_coordinates()
     np.testing.assert_allclose(
-        (corners[0, 1:, 0] + corners[0, :-1, 0]) / 2, joints.axes["shoulder"], atol=1e-15
+        (corners[0, 1:, 0] + corners[0, :-1, 0]) / 2, joints.axes["shoulder"], atol=1e-14
     )
     assert picture.axes.get_aspect() == "auto"
     assert picture.save(tmp_path / "w.png").stat().st_size > 5000

@@ -100,7 +100,7 @@ def test_currents_and_voltages_of_a_motion(name: str, joints, batch: tuple[int, 
         + train.speed_constant * speed
     )
     assert mismatch(drive.voltage, want) < 1e-13
-    assert mismatch(drive.power, drive.voltage * drive.current) < 1e-15
+    assert mismatch(drive.power, drive.voltage * drive.current) < 1e-14
     if batch == ():
         h = 1j * STEP
         later = moved(c, np.einsum("bna,a->bn", tree_rates(c), v)).motor_demand(v + h * a, a + h * j, j)

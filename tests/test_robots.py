@@ -317,7 +317,7 @@ def test_mjcf_joints_sites_and_actuators():
     m = kic.from_mjcf(MJCF)
     model = mujoco.MjModel.from_xml_string(MJCF)
     assert m.actuators == ("cart",)
-    assert abs(m.joints[0].armature[0] - (0.7 + 9 * 0.1)) < 1e-15
+    assert abs(m.joints[0].armature[0] - (0.7 + 9 * 0.1)) < 1e-14
     c = m.at({"cart": 0.9, "swing": 0.3, "twist": -0.4})
     order = m.joint_order(model)
     data = mujoco.MjData(model)

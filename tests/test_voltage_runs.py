@@ -63,7 +63,7 @@ def test_motor_on_a_disc_matches_the_matrix_exponential(inductance: float) -> No
     assert np.abs(run.qd[:, 0] - exact[:, 0]).max() < 1e-9
     assert np.abs(run.current[:, 0] - exact[:, 1]).max() < 1e-9
     assert np.array_equal(run.voltage, np.full((26, 1), V))
-    assert mismatch(run.torque, k * run.current) < 1e-15
+    assert mismatch(run.torque, k * run.current) < 1e-14
     assert run.motors == ("M",)
 
 
