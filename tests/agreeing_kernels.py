@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from library_types import SIGNATURES
+from library_types import BUILD
 
-from kic.kernels import compiler, library, linking
+from kic.kernels import compiler, library
 
-ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "kic" / "kernel_library" / "build.py"
+ROOT = BUILD.parents[2]
 # calls that are compared, for each kernel, types of arguments and model
 CALLS_MAX = 200
 
@@ -74,15 +73,11 @@ class BothLibrary(library.Library):
 def main(half: str = "") -> int:
     """Compare the calls of all questions, and of those with complex numbers."""
     warnings.simplefilter("ignore")
-    environment = {**os.environ, "KIC_KERNELS": "jit", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, str(BUILD), "--compile"], env=environment, check=True)
     with tempfile.TemporaryDirectory() as folder:
-        known = json.loads(SIGNATURES.read_text(encoding="utf-8"))
-        cached = linking.kernels_in(compiler.cache_directory(), compiler.machine())
-        # without those that tests have compiled
-        kernels = [one for one in cached if not one.name or one.types in known.get(one.name, ())]
-        file = linking.link(Path(folder), {library.HERE: kernels}, library.source_key())
-        module = library.imported(file)
+        command = [sys.executable, str(BUILD), "--cached", "--output", folder]
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+        description = json.loads(Path(folder, library.DESCRIPTION).read_text(encoding="utf-8"))
+        module = library.imported(Path(folder, description["file"]))
     library.load = lambda: BothLibrary(module, library.HERE)
     from snapshot import MODELS, OTHERS, QUESTIONS, Case, answer
 

@@ -16,24 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from library_types import SIGNATURES
+from commands import python
+from library_types import BUILD, SIGNATURES
 
 import kic
 from kic.io.library import models_directory
-from kic.kernels import library
-from kic.kernels.jit import NUMBA_VERSIONS
+from kic.kernels import jit, library, linking
 
-# an installed package has no build scripts
-ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "kic" / "kernel_library" / "build.py"
-VERSIONS = re.escape(NUMBA_VERSIONS)
-
-
-def python(*arguments: str, root: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    everything = {**os.environ, "PYTHONPATH": str(root), "PYTHONIOENCODING": "utf-8", **env}
-    return subprocess.run(
-        [sys.executable, *arguments], env=everything, cwd=root, capture_output=True, text=True, check=False
-    )
+ROOT = BUILD.parents[2]
+VERSIONS = re.escape(jit.NUMBA_VERSIONS)
 
 
 @pytest.mark.slow
@@ -130,6 +121,29 @@ def test_compiled_kernels_are_linked_for_later_processes(tmp_path: Path) -> None
     told = python(str(BUILD), "--cached", "constraint_jacobian.first_order", "--output", str(made), **env)
     assert told.returncode == 0, told.stderr
     assert library.described(made) == (json.loads((made / library.DESCRIPTION).read_text()), "")
+
+
+def test_kernels_are_linked_after_each_use_of_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = pytest.importorskip("kic.kernels.compiler", reason="needs Numba")
+    linked: list[object] = []
+    monkeypatch.setattr(compiler, "used", {"name"})
+    monkeypatch.setattr(library, "uses_cache", lambda: True)
+    monkeypatch.setattr(linking, "link_for_this_machine", linked.append)
+    jit.link_used_kernels()
+    jit.link_used_kernels()
+    assert len(linked) == 1
+    compiler.used.add("another")
+    jit.link_used_kernels()
+    assert len(linked) == 2
+
+
+@needs_compiler
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process links nothing")
+@pytest.mark.skipif(not BUILD.exists() or not library.uses_cache(), reason="kernels were chosen")
+@pytest.mark.skipif(library.machine_folder() is None, reason="the processor is not described")
+def test_tests_run_from_the_linked_library() -> None:
+    assert jit.LIBRARY is not None
+    assert jit.LIBRARY.processor == library.HERE
 
 
 @pytest.mark.slow
@@ -259,4 +273,4 @@ def test_the_versions_of_numba_are_those_of_the_package() -> None:
     text = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
     needed = [*text["dependencies"], *text["optional-dependencies"]["jit"]]
     found = [line.partition(";")[0] for line in needed if line.startswith("numba")]
-    assert found == [f"numba{NUMBA_VERSIONS}"] * 2
+    assert found == [f"numba{jit.NUMBA_VERSIONS}"] * 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import warnings
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import HANGS_S
+from commands import HANGS_S, ROOT, python
 from raising import raises
 
 import kic
@@ -23,22 +22,7 @@ from kic.kernels import compiler as compiled
 from kic.kernels import threads as pool
 from kic.numerics.linalg import pivoted_qr
 
-ROOT = Path(kic.__file__).parent.parent
 BIG = 3000  # configurations: enough work for several threads
-
-
-def python(code: str, *, root: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter on the package of a folder."""
-    everything = {**os.environ, "PYTHONPATH": str(root), "PYTHONIOENCODING": "utf-8", **env}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=everything,
-        cwd=root,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
 
 
 def answer(seed: int) -> np.ndarray:
@@ -139,7 +123,7 @@ def test_a_batch_after_the_main_thread(loaded: bool) -> None:
         "    print(m.at(phi).coefficients('tip').G.shape)\n"
         "threading.Thread(target=late).start()"
     )
-    told = python(code, KIC_THREADS="3")
+    told = python("-c", code, KIC_THREADS="3")
     assert (told.stdout.strip(), told.stderr) == ("(30000, 3, 2)", "")
 
 
@@ -151,10 +135,10 @@ def test_edited_helpers_are_recompiled(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "kic", tmp_path / "kic", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(models_directory(), tmp_path / "models", dirs_exist_ok=True)
     cache = str(tmp_path / "cache")
-    told = python(TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
+    told = python("-c", TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
     assert told.stdout.strip() == "2.0", told.stderr
     assert "compiling the real 'first_order' kernel for this machine, once" in told.stderr
-    again = python(TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
+    again = python("-c", TIP, root=tmp_path, KIC_CACHE_DIR=cache, KIC_VERBOSE="1")
     assert again.stdout.strip() == "2.0"
     assert "compiling" not in again.stderr
     # the entry's own file stays as it was: only a helper in another file changes
@@ -168,23 +152,23 @@ def test_edited_helpers_are_recompiled(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    edited = python(TIP, root=tmp_path, KIC_CACHE_DIR=cache)
+    edited = python("-c", TIP, root=tmp_path, KIC_CACHE_DIR=cache)
     assert edited.stdout.strip() == "4.0", edited.stderr
 
 
 @pytest.mark.slow
 def test_missing_cache_is_tolerated(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    assert python(TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
+    assert python("-c", TIP, KIC_CACHE_DIR=str(cache)).stdout.strip() == "2.0"
     for file in cache.rglob("*.nbc"):
         file.write_bytes(b"damaged")
-    told = python(TIP, KIC_CACHE_DIR=str(cache))
+    told = python("-c", TIP, KIC_CACHE_DIR=str(cache))
     assert told.stdout.strip() == "2.0"
     assert told.stderr.count("KernelCacheWarning") == 1
-    assert not python(TIP, KIC_CACHE_DIR=str(cache)).stderr  # made again
+    assert not python("-c", TIP, KIC_CACHE_DIR=str(cache)).stderr  # made again
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    told = python(TIP, KIC_CACHE_DIR=str(blocked), KIC_VERBOSE="1")
+    told = python("-c", TIP, KIC_CACHE_DIR=str(blocked), KIC_VERBOSE="1")
     assert told.stdout.strip() == "2.0", told.stderr
     assert "compiling" in told.stderr
     assert told.stderr.count("KernelCacheWarning") == 1
@@ -273,7 +257,7 @@ def test_importing_is_light() -> None:
     """The compiler, SciPy and the writer of TOML come when first needed."""
     heavy = ("numba", "scipy", "tomlkit", "click")
     code = f"from kic import *; import sys; print([m for m in {heavy} if m in sys.modules])"
-    assert python(code).stdout.strip() == "[]"
+    assert python("-c", code).stdout.strip() == "[]"
 
 
 @pytest.mark.slow
@@ -283,7 +267,7 @@ def test_lapack_is_light() -> None:
         "import sys, numpy as np; from kic.numerics.linalg import pivoted_qr as qr; x = qr(np.eye(2))[1]\n"
         "print('scipy.linalg' in sys.modules); import scipy.linalg; print(scipy.linalg.qr(np.eye(2))[1])"
     )
-    assert python(code).stdout.split() == ["False", "[[1.", "0.]", "[0.", "1.]]"]
+    assert python("-c", code).stdout.split() == ["False", "[[1.", "0.]", "[0.", "1.]]"]
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (3, 7), (7, 3), (40, 35)])

@@ -38,7 +38,13 @@ def first_report(cache: Path, cores: int) -> tuple[str, list[str], list[str]]:
     """Return the report, the two lines about functions, and the names of the files in the cache."""
     told = subprocess.run(
         [sys.executable, "-c", FIRST_REPORT.format(cores=cores)],
-        env={**os.environ, "KIC_CACHE_DIR": str(cache), "KIC_VERBOSE": "0", "PYTHONIOENCODING": "utf-8"},
+        env={
+            **os.environ,
+            "KIC_CACHE_DIR": str(cache),
+            "KIC_KERNELS": "jit",
+            "KIC_VERBOSE": "0",
+            "PYTHONIOENCODING": "utf-8",
+        },
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -78,6 +84,7 @@ def test_no_process_is_started_unless_allowed(tmp_path: Path, monkeypatch: pytes
     assert second._process is None
 
 
+@pytest.mark.slow
 def test_failed_second_process_writes_nothing_and_does_not_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,6 @@ from kic.cli.simulate import simulate
 from kic.cli.view import view
 from kic.cli.warm_up import warm_up
 from kic.errors import DegreesWarning, KicError, ModelError
-from kic.kernels.jit import link_used_kernels
 from kic.kernels.second_process import allow_second_process
 
 # exit codes of shells: 128 plus the number of the signal
@@ -55,6 +54,14 @@ class _Group(click.Group):
                 click.echo(f"Error: {place}{error.strerror or error}.", err=True)
         _discard_output()
         sys.exit(1)
+
+
+def _link_used_kernels() -> None:
+    """Link the kernels that Numba has compiled, for later commands; load nothing if it was not used."""
+    if "kic.kernels.compiler" in sys.modules:
+        from kic.kernels.jit import link_used_kernels
+
+        link_used_kernels()
 
 
 # arguments and the options that have their names, or others
@@ -185,7 +192,7 @@ def main(ctx: click.Context) -> None:
     if ctx.invoked_subcommand != "warm-up":  # it has a second process of its own
         allow_second_process(True)
         ctx.call_on_close(partial(allow_second_process, False))
-    ctx.call_on_close(link_used_kernels)
+    ctx.call_on_close(_link_used_kernels)
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("ignore", DegreesWarning)  # numbers of options have notes of their own
     for stream in (sys.stdout, sys.stderr):

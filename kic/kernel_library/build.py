@@ -4,14 +4,15 @@ Usage: python kic/kernel_library/build.py [--record] [KERNEL...] [--processors N
 
 1. `recorded` finds the kernels and the types of arguments with which the package calls them. It runs the
    calls of ``kic warm-up``, and some with complex numbers, with kernels interpreted by Python. The option
-   ``--record`` writes the types to `signatures.json`; the gate fails if one is missing.
+   ``--record`` writes the types to `signatures.json`; `.ci/again` fails if one is missing.
 2. `compile_kernels` compiles each kernel with Numba into a cache, in one process for each processor.
 3. `kic.kernels.linking.link` links the objects of the caches to one extension module.
 
-The option ``--cached`` links the kernels of this machine, which are compiled if the user's cache lacks them.
+The option ``--cached`` compiles the kernels that the user's cache lacks, on all cores. It links them into the
+output folder, or without one for later processes of this machine, on Linux with a C compiler.
 
-It needs Numba, a C compiler and the headers of Python. The files in the output folder, by default
-`kic/kernels`, are the extension module and its description; see `kic.kernels.library`.
+It needs Numba, a C compiler and the headers of Python. The output folder, without ``--cached`` by default
+`kic/kernels`, receives the extension module and its description; see `kic.kernels.library`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import platform
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -160,13 +163,37 @@ def build(output: Path, processors: list[str], kernels: list[str]) -> Path:
         return linking.link(output, {p: linking.kernels_in(cache) for p, cache in caches.items()}, key)
 
 
-def link_cached(output: Path, signatures: Signatures) -> Path:
-    """Link the kernels of this machine into a folder, and return the path of the extension module."""
-    compile_kernels(signatures)
-    from kic.kernels import compiler
+def link_cached(output: Path | None, signatures: Signatures) -> None:
+    """Link the kernels of this machine, and no others, into a folder or for its later processes."""
+    from kic.kernels.jit import compiler
+    from kic.kernels.threads import thread_count
 
-    kernels = linking.kernels_in(compiler.cache_directory(), compiler.machine())
-    return linking.link(output, {library.HERE: kernels}, library.source_key())
+    def cached() -> list[library.Compiled]:
+        folder, machine = compiler().cache_directory(), compiler().machine()
+        found = {one.symbol: one for one in linking.kernels_in(folder, machine)}
+        chosen = [one for one in found.values() if one.types in signatures.get(one.name, ())]
+        for one in chosen:  # grows by those that are called
+            chosen += [found[s] for s in one.calls if s in found and found[s] not in chosen]
+        return chosen
+
+    known = {(one.name, one.types) for one in cached()}
+    # those that take longest are last in the alphabet; kernels of real and of complex numbers take turns,
+    # since each kind has parts in common
+    forms = []
+    for name in reversed(signatures):
+        for is_complex in (False, True):
+            types = [one for one in signatures[name] if ("D" in one) == is_complex]
+            if not known.issuperset((name, one) for one in types):
+                forms.append({name: types})
+    if forms:
+        print("kic: compiling kernels for this machine, once …", file=sys.stderr, flush=True)
+        os.environ["KIC_VERBOSE"] = "0"
+        with ProcessPoolExecutor(min(thread_count(), len(forms)), get_context("spawn")) as pool:
+            list(pool.map(compile_kernels, forms))
+    if output is None:
+        linking.link_for_this_machine(cached())
+    else:
+        linking.link(output, {library.HERE: cached()}, library.source_key())
 
 
 def main() -> None:
@@ -175,20 +202,22 @@ def main() -> None:
     parser.add_argument(
         "kernels", nargs="*", help="names of kernels, such as motion.tree_motion; all by default"
     )
-    parser.add_argument("--output", type=Path, default=PLACE, help="folder of the library")
+    parser.add_argument("--output", type=Path, help="folder of the library")
     parser.add_argument("--processors", nargs="+", default=DEFAULT, help="processors, the best first")
     parser.add_argument("--record", action="store_true", help="record the types of arguments of all kernels")
     parser.add_argument("--compile", action="store_true", help="compile the kernels into the cache")
-    parser.add_argument("--cached", action="store_true", help="link the kernels of this machine")
+    parser.add_argument("--cached", action="store_true", help="compile and link for this machine")
     given = parser.parse_args()
+    if given.cached and given.kernels and not given.output:
+        parser.error("some kernels alone are linked into a folder; give --output")
     if given.record:
         SIGNATURES.write_text(json.dumps(recorded(), indent=1) + "\n", encoding="utf-8")
     elif given.compile or given.cached:
         signatures: Signatures = json.loads(SIGNATURES.read_text(encoding="utf-8"))
         chosen = {name: signatures[name] for name in given.kernels or signatures}
-        print(link_cached(given.output, chosen)) if given.cached else compile_kernels(chosen)
+        link_cached(given.output, chosen) if given.cached else compile_kernels(chosen)
     else:
-        print(build(given.output, given.processors, given.kernels))
+        print(build(given.output or PLACE, given.processors, given.kernels))
 
 
 if __name__ == "__main__":

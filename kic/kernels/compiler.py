@@ -483,7 +483,7 @@ class _Cache(NullCache):
             file.unlink(missing_ok=True)
 
 
-# names of the kernels that Numba has compiled or loaded in this process
+# names of the kernels that Numba has compiled or loaded in this process since they were last linked
 used: set[str] = set()
 # the kernel that is compiled, and since when
 _waiting: dict[str, Any] = {"name": "", "since": 0.0}

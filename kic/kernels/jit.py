@@ -75,12 +75,13 @@ def _without_numba(what: str, error: ImportError) -> MissingExtraError:
 
 
 def link_used_kernels() -> None:
-    """Link compiled kernels to a library, if this process used Numba and later ones look for the library."""
+    """Link compiled kernels to the library in the user's cache if Numba was used since the last call."""
     used = sys.modules.get("kic.kernels.compiler")
     if used is not None and used.used and library.uses_cache():
-        from kic.kernels.linking import link_for_this_machine
+        from kic.kernels.linking import kernels_in, link_for_this_machine
 
-        link_for_this_machine(used.cache_directory(), used.machine())
+        used.used.clear()
+        link_for_this_machine(kernels_in(used.cache_directory(), used.machine()))
 
 
 def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:

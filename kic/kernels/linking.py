@@ -94,11 +94,11 @@ def kernels_in(cache: Path, machine: str = "") -> list[Compiled]:
     return [one for one in found if machine in ("", one.machine)]
 
 
-def link_for_this_machine(cache: Path, machine: str) -> None:
-    """Link the kernels of a cache where that is possible; elsewhere Numba loads them."""
+def link_for_this_machine(kernels: list[Compiled]) -> None:
+    """Link kernels for later processes of this machine where that is possible; elsewhere Numba loads them."""
     folder = library.machine_folder()
     with suppress(OSError, ValueError, subprocess.SubprocessError):
-        if folder is not None and (kernels := kernels_in(cache, machine)):
+        if folder is not None and kernels:
             used = link(folder, {library.HERE: kernels}, library.source_key())
             try:
                 library.imported(used)
