@@ -235,6 +235,7 @@ def test_a_redundant_arm_with_limits_of_its_joints():
     check(m, path, efforts, rates, near=near)
 
 
+@pytest.mark.slow
 def test_actuators_that_only_pull_or_push() -> None:
     """Limits of 0 and ∞ equal those of 0 and a large number."""
     m = kic.load("four-bar")
@@ -255,6 +256,7 @@ def test_actuators_that_only_pull_or_push() -> None:
     assert abs(found[0] / found[1] - 1) < 1e-6
 
 
+@pytest.mark.slow
 def test_dependent_actuators_without_limits_hide_no_others() -> None:
     m = kic.load("horn-two-link")
     path, same = kic.trajectory.line([0.0, 0.3], [0.4, 1.0]), ["shoulder", "link1.angle", "elbow"]
@@ -263,6 +265,7 @@ def test_dependent_actuators_without_limits_hide_no_others() -> None:
     assert abs(kic.trajectory.fastest(path, m, actuators=same, **given).t[-1] / known - 1) < TIME_RTOL
 
 
+@pytest.mark.slow
 def test_declared_limits_are_those_of_the_actuators() -> None:
     """Of the declared actuators, or of those that are named."""
     m = kic.load("five-bar")

@@ -151,6 +151,7 @@ def test_too_few_actuators_hold_nothing() -> None:
     assert caught.value.mobility == 1
 
 
+@pytest.mark.slow
 def test_distances_are_drawn_as_cylinders_and_rods() -> None:
     pytest.importorskip("matplotlib")
     six = platform_on_distances().draw()

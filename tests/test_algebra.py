@@ -251,6 +251,7 @@ def test_the_inverse_of_a_hand_by_complex_step(kinds) -> None:
         assert mismatch(along, inverse.tensors[k + 1]) < tolerance
 
 
+@pytest.mark.slow
 def test_symbols() -> None:
     a, b, c, d = sp.symbols("a b c d")
     G = np.array([[a, b], [c, d]], dtype=object)

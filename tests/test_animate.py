@@ -29,6 +29,7 @@ def turn(bars: kic.Mechanism) -> kic.Configuration:
     return bars.path({"A": 1.0 + np.linspace(0, 2 * np.pi, 8, endpoint=False)})
 
 
+@pytest.mark.slow
 def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
     film = turn.animate(fps=10, trace="tip")
     assert len(film) == 8
@@ -86,12 +87,14 @@ def test_a_course_shows_its_nearest_moments(bars) -> None:
     assert np.allclose(film.frames.value("A"), way(film.t).q[:, 0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_members_without_configuration_are_left_out(bars) -> None:
     some = bars.at({"D": [2.4, 0.0, 2.6]}, failures="mask")
     assert some.ok.tolist().count(True) == 2
     assert len(some.animate()) == 2
 
 
+@pytest.mark.slow
 def test_times_without_configuration_are_left_out(bars) -> None:
     c = bars.at({"D": [2.4, 2.45, 0.0, 2.6]}, failures="mask")
     film = animate(SimpleNamespace(t=np.arange(4) / 25, configuration=c))
@@ -99,6 +102,7 @@ def test_times_without_configuration_are_left_out(bars) -> None:
     assert len(film) == 3
 
 
+@pytest.mark.slow
 def test_a_notebook_plays_it(turn) -> None:
     film = turn.animate()
     text = film._repr_html_()

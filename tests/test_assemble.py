@@ -128,6 +128,7 @@ def gaps(turn: Rotation, tilt: Rotation) -> str:
     return close_loops(m, [Loop("T", "revolute", *ends, axis=axis)])[1][0].partition(";")[0]
 
 
+@pytest.mark.slow
 def test_gaps_of_loops_are_described_without_rounding():
     """The cosine of equal directions has half of the digits."""
     rng = np.random.default_rng(4)

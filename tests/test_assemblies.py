@@ -161,6 +161,7 @@ def test_assemblies_of_closed_mechanisms() -> None:
     assert 0 < len(half.counts) < 8
 
 
+@pytest.mark.slow
 def test_every_configuration_found_is_closed() -> None:
     m = kic.load("gough-stewart")
     legs = {f"L{k}": m.at().value(f"L{k}") for k in range(1, 7)}
@@ -238,6 +239,7 @@ def test_fewer_inputs_than_dof_raise() -> None:
     assert np.abs(wrapped(found.configuration.phi - c.phi)).max(axis=1).min() < 1e-9
 
 
+@pytest.mark.slow
 def test_places_of_a_body_among_configurations() -> None:
     """A platform has fewer places than its legs have folds; each is reported with its configurations."""
     m = kic.load("gough-stewart")
@@ -273,6 +275,7 @@ def test_places_over_a_batch() -> None:
         found.summary("link2")
 
 
+@pytest.mark.slow
 def test_branches_that_end_report_where() -> None:
     m = kic.load("horn-two-link")
     found = m.assembly_modes({"tip.x": [1.2, 1.7, 2.2], "tip.y": 0.0})

@@ -96,6 +96,10 @@ def check_missing(key: str, a: np.ndarray, question: str) -> None:
 ASKED = [(case, question) for case in CASES for question in asked(case)]
 
 
+@pytest.mark.slow_for(
+    "arm-drive", "discretize", "draw", "five-bar", "hand-grasp", "hand-grasp closure", "hand-grasp motion",
+    "hand-grip", "hand-joint_forces",
+)  # fmt: skip
 @pytest.mark.parametrize(("case", "question"), ASKED)
 def test_a_batch_answers_as_its_members(case: str, question: str) -> None:
     rng = np.random.default_rng(7)
@@ -104,6 +108,7 @@ def test_a_batch_answers_as_its_members(case: str, question: str) -> None:
             check(case_of(case), question, ok, rng)
 
 
+@pytest.mark.slow
 def test_a_report_of_an_unsolved_configuration_is_an_error() -> None:
     c = kic.load("four-bar").at({"A": [1.2, np.nan]}, failures="mask")
     with raises(kic.InputError, key="configuration", failed=[()]):

@@ -86,6 +86,7 @@ def test_a_slice_is_a_branch() -> None:
         assert np.abs(found.configuration.phi[k] - path.phi).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_eight_branches_of_an_arm_along_a_path() -> None:
     along = np.array([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]) + np.linspace(0, 0.6, 12)[:, None]
     c = ARM.at(along)
@@ -102,6 +103,7 @@ def test_eight_branches_of_an_arm_along_a_path() -> None:
     assert np.abs(np.diff(found.configuration.phi, axis=1)).max() < 10 * np.abs(np.diff(along, axis=0)).max()
 
 
+@pytest.mark.slow
 def test_several_axes_and_a_seed() -> None:
     x, y = np.linspace(0.5, 2.3, 4)[:, None], np.linspace(-0.4, 0.4, 3)
     found = TWO.assembly_modes({"tip.x": x, "tip.y": y})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from itertools import product
 
+import pytest
+
 import kic
 from kic.transfer.compiled_model import CACHE_SIZE_MAX, BoundedCache
 
@@ -20,6 +22,7 @@ def test_the_oldest_is_dropped() -> None:
     assert (kept.get("c"), len(kept)) == (5, 3)
 
 
+@pytest.mark.slow
 def test_many_names_do_not_fill_the_memory() -> None:
     m = kic.load("five-bar")
     c = m.at()

@@ -525,6 +525,7 @@ def test_bricard_along_its_whole_range() -> None:
                     assert abs(T[k].item() - right.item()) < limit[k] * max(1, abs(right.item()))
 
 
+@pytest.mark.slow
 def test_bricard_at_and_past_its_turning_point() -> None:
     """There θ6 stands and the others move: it is refused with its condition; θ1 drives on, through it."""
     m = kic.load("bricard")
@@ -678,6 +679,7 @@ def arm_angles(P: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
+@pytest.mark.slow
 def test_delta_over_its_workspace() -> None:
     """Angles to plate by three spheres, plate to angles leg by leg; the plate never turns."""
     m, rng = kic.load("delta"), np.random.default_rng(4)

@@ -53,6 +53,7 @@ def exact_platform(m: kic.Mechanism, state: np.ndarray, lengths: np.ndarray, dig
         )
 
 
+@pytest.mark.slow
 def test_balls_contain_the_solution_that_many_digits_show() -> None:
     m, ends, generic = six()
     lengths = inputs_of(m)
@@ -82,6 +83,7 @@ def test_no_ball_without_a_solution(digits: int) -> None:
     assert (radii[good] > 0.9 * np.abs(off[0] + 1j * off[1]).max(axis=-1).ravel()[good]).all()
 
 
+@pytest.mark.slow_for("stewart-6r")
 @pytest.mark.parametrize("name", MODELS)
 def test_series_bound_the_change_of_gradients(name: str) -> None:
     """Also far from solutions and from real states."""
@@ -125,6 +127,7 @@ def test_numbers_that_are_proved() -> None:
     assert (known.certified_complex, known.real, bool(known.proven)) == (40, 6, True)
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_proved(monkeypatch) -> None:
     """No number may be known; the limit of reach has a double solution."""
     with monkeypatch.context() as patched:
@@ -211,6 +214,7 @@ def few_paths(count: int) -> tuple[GenericSolutions, np.ndarray, np.ndarray, np.
     return generic, generic.states[:count], generic.base, generic.base + 0.3 * (other - generic.base)
 
 
+@pytest.mark.slow
 def test_certified_paths_end_where_short_steps_do() -> None:
     generic, states, start, end = few_paths(8)
     ends, share = generic.certificates.follow(states, start, end)
@@ -223,6 +227,7 @@ def test_certified_paths_end_where_short_steps_do() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.0, 0.4])
 def test_injected_jumps_are_detected(monkeypatch, after: float) -> None:
     """Two of the paths exchange their solutions from a share of the way on."""
@@ -323,6 +328,7 @@ def test_certified_paths_are_counted() -> None:
         m.assembly_modes(inputs_of(m), certify=True)
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_certified_paths(monkeypatch) -> None:
     """Of two parts of the paths, the second is not begun."""
     generic, states, start, end = few_paths(6)
@@ -344,6 +350,7 @@ def test_a_deadline_ends_certified_paths(monkeypatch) -> None:
     assert (known.certified_paths, known.evidence) == (0, "incomplete")
 
 
+@pytest.mark.slow
 def test_certified_paths_replace_lost_ones(monkeypatch) -> None:
     """One of six paths is lost in each attempt."""
     m = kic.load("three-rrr")

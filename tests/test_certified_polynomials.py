@@ -34,6 +34,7 @@ def errors(m: kic.Mechanism, p: kic.PolynomialMap, count: int) -> tuple[np.ndarr
     return np.abs(p(q) - known.values).max(axis=0), np.abs(p.J(q) - known.G).max(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error_max", [1e-3, 1e-6])
 @pytest.mark.parametrize("name", MAPS)
 def test_bounds_hold_and_are_tight(name: str, error_max: float) -> None:
@@ -76,6 +77,7 @@ def test_four_bar_in_closed_form() -> None:
     assert p.error_bound[0] <= 1.5 * float(worst)
 
 
+@pytest.mark.slow
 def test_wrong_coefficients_have_larger_bounds(monkeypatch) -> None:
     """The proof bounds the polynomial it is given: a change of a coefficient appears in the bound."""
     m = kic.load("five-bar")
@@ -121,6 +123,7 @@ def test_boxes_with_singular_configurations_raise() -> None:
     assert np.abs(p(q)[:, 0] - m.path({"D": q}, near=near).value("A")).max() <= p.error_bound[0]
 
 
+@pytest.mark.slow
 def test_pivots_that_vanish_within_the_box() -> None:
     """A full turn passes configurations where the first pivots vanish."""
     m = kic.load("four-bar")
@@ -150,6 +153,7 @@ def test_three_motors() -> None:
     assert (p.error_bound <= 3 * value).all()
 
 
+@pytest.mark.slow
 def test_errors_of_angles_are_below_half_a_turn() -> None:
     """Errors beyond half a turn, which are known modulo full turns, have no bounds."""
     bar = kic.load("four-bar")
@@ -168,6 +172,7 @@ def test_errors_of_angles_are_below_half_a_turn() -> None:
     assert np.abs(p(q)[:, 0] - m.at({"A": q}).value("W")).max() <= p.error_bound[0] < np.pi
 
 
+@pytest.mark.slow
 def test_intervals_hold_exact_results() -> None:
     """Each operation on intervals holds that of their members, in exact or 40-digit arithmetic."""
     rng = np.random.default_rng(2)

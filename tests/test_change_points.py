@@ -67,6 +67,7 @@ def roughness(run: kic.Simulation) -> float:
     return float(np.abs(np.diff(run.state, axis=0) - predicted).max())
 
 
+@pytest.mark.slow_for("40", "7.0-5", "7.0-3")
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 40])
 @pytest.mark.parametrize("rate", [-1.0, 7.0])
 def test_rows_of_parallelograms_match_the_pendulum(n: int, rate: float) -> None:
@@ -110,6 +111,7 @@ def test_antiparallelogram_keeps_its_branch() -> None:
     assert np.abs(run.energy.residual).max() < 1e-7 * run.energy.kinetic.max()
 
 
+@pytest.mark.slow_for("1-bars1--15.0", "1-bars3-6.0", "-1-bars1--15.0", "-1-bars3-6.0")
 @pytest.mark.parametrize(
     ("bars", "rate"), [((1, 1, 2, 2), 6.0), ((1, 1, 2, 2), -15.0), ((2, 1, 1, 2), -2.0), ((1, 1, 1, 1), 6.0)]
 )
@@ -167,6 +169,7 @@ def stacked() -> kic.Mechanism:
     return replace(m, bodies=(*m.bodies, *bodies), joints=(*m.joints, *joints), coordinates=("O0", "W0"))
 
 
+@pytest.mark.slow_for("stacked-qd0", "stacked-qd1")
 @pytest.mark.parametrize("qd", [[-1.0, 0.5], [4.0, -9.0]])
 @pytest.mark.parametrize("make", [carried, stacked])
 def test_change_points_with_two_dof(make, qd: list[float]) -> None:
@@ -202,6 +205,7 @@ def one_leg() -> kic.Mechanism:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "rtol"), [(0.0, 1e-6), (0.0, 1e-9), (0.0, 1e-11), (-2.0, 1e-9), (1.0, 1e-9)]
 )
@@ -222,6 +226,7 @@ def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float)
     assert run.closure.max() < 1e-11
 
 
+@pytest.mark.slow
 def test_motions_beside_a_change_point_do_not_pass_it() -> None:
     """Legs that are not in step turn sharply near the change point of all four."""
     m = kic.load("quadruped")
@@ -265,6 +270,7 @@ def restarted(kind: str, **settings) -> kic.Simulation:
     return run
 
 
+@pytest.mark.slow_for("1e-09", "1e-06", "events", "changes of coordinates", "change points")
 @pytest.mark.parametrize(
     "kind", ["change points", "change points under weight", "changes of coordinates", "contacts", "events"]
 )
@@ -313,6 +319,7 @@ def test_stop_at_change_points(tmp_path) -> None:
     assert np.abs(run["O1"] - run["O0"]).max() < 1e-10
 
 
+@pytest.mark.slow_for("1e-06")
 @pytest.mark.parametrize("off", [1e-2, 1e-6])
 def test_branches_that_do_not_meet_are_kept_apart(off: float) -> None:
     """The coupler is slightly too long: near the flat configuration there is a gap, or a sharp turn."""
@@ -335,6 +342,7 @@ def test_branch_is_found_only_where_branches_meet(off: float, meets: bool) -> No
     assert chart.seek_branch(np.array([-1.0])) == meets
 
 
+@pytest.mark.slow
 def test_sarrus_linkage_passes_its_flat_configuration() -> None:
     m = kic.load("sarrus")
     coarse, fine = (m.simulate(np.linspace(0, 1, n), near=m.at(), qd=[0.5]) for n in (401, 1601))

@@ -62,6 +62,7 @@ def test_prescribed_coordinates_stay_in_all_charts(speed: float) -> None:
     assert run.closure.max() < 1e-11
 
 
+@pytest.mark.slow
 def test_efforts_at_free_coordinates_with_prescribed_ones() -> None:
     m = five_bar()
     c, t = m.at(), np.linspace(0, 5, 61)
@@ -90,6 +91,7 @@ def test_prescribed_coordinate_stops_at_its_dead_centre() -> None:
     assert abs(last) > 5  # the crank runs away from the angle that shall lead it
 
 
+@pytest.mark.slow
 def test_angles_of_cut_joints_are_not_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's coordinate closes the loop. It is in the results, but other coordinates are integrated."""
     m = kic.load("four-bar")

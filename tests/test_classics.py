@@ -82,6 +82,7 @@ def model(d: kic.Dynamics) -> tuple[np.ndarray, ...]:
     return d.I, d.P, d.load
 
 
+@pytest.mark.slow_for("wrist-partitioned arm")
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_symbolic_joint_angles(name: str) -> None:
     sympy = pytest.importorskip("sympy")

@@ -677,6 +677,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_for("gough-stewart")
 @pytest.mark.parametrize(("name", "q", "query"), QUERIES)
 def test_counted_run_gives_the_same_values(name: str, q, query: dict) -> None:
     m = kic.load(name)

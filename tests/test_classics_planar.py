@@ -276,6 +276,7 @@ def test_tip_and_statics_agree_with_the_general_library(kind: type, batch: tuple
             assert mismatch(arm.inverse_mass_matrix(q), np.linalg.inv(I)) < solved(I)
 
 
+@pytest.mark.slow
 def test_symbolic_arguments_give_the_printed_formulas() -> None:
     t1, t2, t3 = sp.symbols("theta1:4", real=True)
     arm = ThreeLink(1.0, 1.0, 1.0, 2.0, 2.0, 2.0, g=1.0)

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from commands import HANGS_S, run
 from raising import raises
+from representative_models import OTHER_MODELS
 
 import kic
 from kic.cli.main import _with_option_names, main
@@ -337,6 +338,7 @@ def test_mobility_in_a_configuration():
 # --- kic assemblies
 
 
+@pytest.mark.slow
 def test_assemblies(tmp_path):
     m = kic.load("three-rrr")
     found = m.assembly_modes([m.at().value(name) for name in m.coordinates], complete=True)
@@ -369,6 +371,7 @@ def test_assemblies_checks_the_picture_before_the_search(tmp_path, monkeypatch):
 # --- kic report
 
 
+@pytest.mark.slow_for("gough-stewart", "two-arms", *OTHER_MODELS)
 @pytest.mark.parametrize("name", kic.model_names())
 @pytest.mark.parametrize("order", ["1", "3"])
 def test_every_model_is_reported(name, order):
@@ -633,6 +636,7 @@ def test_invalid_configurations_are_reported(model, at, code, message):
     assert message in run("report", model, *given, code=code)
 
 
+@pytest.mark.slow
 def test_names_that_are_offered_are_taken():
     """Each name in the error gives the reference configuration with its reference value."""
     text = run("report", "four-bar", "--at", "E=1", code=1)
@@ -673,6 +677,7 @@ def test_many_turns_without_a_unit_are_noted(words, note, tmp_path, monkeypatch)
     assert result.stderr.count("is read as") == bool(note)
 
 
+@pytest.mark.slow
 def test_errors_name_options(tmp_path):
     """Those the command has; an argument without an option stays, and so do errors in Python."""
     given = run("simulate", "four-bar-motor", "--current", "motor=1", code=1)
@@ -924,6 +929,7 @@ def test_completion_of_a_file(file):
     assert completed(f"kic report {file('name = ')} --at a") == []
 
 
+@pytest.mark.slow
 def test_model_index_names_all_parts():
     from kic.cli.completion import read_model_index
     from kic.io.library import find

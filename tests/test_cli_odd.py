@@ -122,6 +122,7 @@ def test_invalid_environment_variables_raise(name: str, message: str, tmp_path: 
     assert told.returncode == 1 or not message
 
 
+@pytest.mark.slow
 def test_names_are_escaped_in_pages() -> None:
     m = kic.load("four-bar")
     joints = tuple(replace(j, name="$x^$") if j.name == "A" else j for j in m.joints)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from closed_models import EVERY, configuration, displaced, every_configuration, ladder
 from raising import raises
+from representative_models import OTHER_MODELS
 from sampling import agree, mismatch
 
 import kic
@@ -73,6 +74,7 @@ def gap(c: Configuration, joint: kic.Joint) -> float:
     return max(float(np.abs(x).max()) for x in (*left, apart))
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @pytest.mark.parametrize("name", EVERY)
 def test_loops_close_at_the_reference_configuration(name: str) -> None:
     m, case = kic.load(name), EVERY[name]
@@ -90,6 +92,7 @@ def test_loops_close_at_the_reference_configuration(name: str) -> None:
         assert np.abs(read - move).max() < 1e-12
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @every_configuration
 def test_every_order_along_the_closed_path(name: str, place: int) -> None:
     (m, c), of = configuration(name, place), EVERY[name].of.split()
@@ -107,6 +110,7 @@ def test_every_order_along_the_closed_path(name: str, place: int) -> None:
             assert np.abs(near.turning(body).T - G).max() < 1e-8 * max(1, np.abs(exact.G).max())
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @every_configuration
 def test_inertia_power_and_load(name: str, place: int) -> None:
     """I* from the moving bodies, P* from its derivatives, the load from the weight's height."""
@@ -192,6 +196,7 @@ def linked(m: kic.Mechanism) -> kic.Mechanism:
     return replace(m, bodies=[*m.bodies, *rods], joints=joints, distances=free)
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @every_configuration
 def test_results_are_independent_of_the_cuts(name: str, place: int) -> None:
     """Other orders of the joints and other coordinates change the tree, but not the results."""
@@ -343,6 +348,7 @@ def test_dead_centres() -> None:
         m.at({"piston": 0.2521})
 
 
+@pytest.mark.slow
 def test_batches_of_which_some_are_out_of_reach() -> None:
     m = kic.load("three-legged-robot")
     where = {"w.x": np.array([[2.6, 9.0], [2.4, 2.5]]), "w.y": 1.5, "platform.angle": [0.1, -0.1]}

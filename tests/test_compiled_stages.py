@@ -38,6 +38,7 @@ def check(run: kic.Simulation, plain: kic.Simulation, tolerance: float = 1e-9) -
     assert run.charts == plain.charts
 
 
+@pytest.mark.slow_for("RK23")
 @pytest.mark.parametrize("method", ["DOP853", "RK23", "LSODA"])
 def test_prescribed_coordinates_agree_with_python_stages(method, monkeypatch) -> None:
     m = kic.load("five-bar")
@@ -77,6 +78,7 @@ def test_prescribed_coordinates_of_open_chain_agree_with_python_stages(monkeypat
     check(*compiled_and_plain(monkeypatch, m, start, SPACING, effort, prescribed=given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inductance", [0.0, 1e-3])
 def test_motors_under_voltages_agree_with_python_stages(inductance, monkeypatch) -> None:
     m = motor(kic.load("four-bar"), "A", inductance=inductance, **CIRCUIT)
@@ -96,6 +98,7 @@ def test_motors_and_prescribed_coordinate_agree_with_python_stages(monkeypatch) 
     check(*compiled_and_plain(monkeypatch, m, start, SPACING, prescribed=given, voltage=[3.0, 0.0]))
 
 
+@pytest.mark.slow_for("puma560")
 @pytest.mark.parametrize("name", ["gough-stewart", "puma560", "top"])
 def test_effort_functions_agree_with_python_stages(name: str, monkeypatch) -> None:
     m = top((0.3, 0.3, 0.5)) if name == "top" else kic.load(name)

@@ -74,6 +74,7 @@ LITERATURE = {
 }
 
 
+@pytest.mark.slow_for("three-rps", "three-rrr", "stephenson-six-bar", "five-bar", "slider-crank")
 @pytest.mark.parametrize("name", LITERATURE)
 def test_numbers_of_the_literature(monkeypatch, name: str) -> None:
     m = kic.load(name)
@@ -145,6 +146,7 @@ def test_forty_real_configurations_of_dietmaiers_platform() -> None:
     assert not found.singular.any()
 
 
+@pytest.mark.slow
 def test_a_platform_with_six_points_on_three(monkeypatch) -> None:
     """The 6-3 platform has 16: P. Nanua, K. J. Waldron, V. Murthy, IEEE Trans. Rob. Autom. 6, 1990."""
     rng = np.random.default_rng(10)
@@ -174,6 +176,7 @@ def test_two_rockers_of_a_spatial_four_bar() -> None:
     assert modes_of(spatial_four_bar(np.random.default_rng(13))).completeness.generic == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driven", range(7))
 def test_six_bars_with_each_input(monkeypatch, driven: int) -> None:
     """Two dyads give 2 · 2, a triad 6.
@@ -208,6 +211,7 @@ def test_trusses_of_seven_links(monkeypatch, no_proofs, number: int, bar: int) -
         assert (known.generic, known.evidence) == (number, "proven number")
 
 
+@pytest.mark.slow
 def test_a_delta_robot_both_ways() -> None:
     """Expect two places of the plate (three spheres) and 2³ triples of arms: R. Clavel, 1988."""
     m = translating_delta(np.random.default_rng(14))
@@ -313,6 +317,7 @@ def test_four_bars_agree_with_two_circles() -> None:
     assert 0 < expected.mean() < 2
 
 
+@pytest.mark.slow
 def test_a_wrist_partitioned_arm_agrees_with_its_closed_form() -> None:
     closed = WristPartitioned(1.3, 0.9, 0.4)
     rng = np.random.default_rng(6)
@@ -328,6 +333,7 @@ def test_a_wrist_partitioned_arm_agrees_with_its_closed_form() -> None:
     assert apart.min(axis=1).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_eight_configurations_of_an_arm_with_a_spherical_wrist() -> None:
     arm = loaded("puma560")
     q = np.array([0.0, 0.5, -2.2, 0.0, 0.8, 0.0]) + np.random.default_rng(7).uniform(-1, 1, size=(3, 6))
@@ -448,6 +454,7 @@ def near_singular(rng: np.random.Generator) -> tuple[kic.Mechanism, np.ndarray, 
     return arm, low, np.linalg.svd(jacobian(low))[2][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_close_configurations_of_an_arm(seed: int) -> None:
     """On both sides of a singular configuration are two that have the same pose of the hand."""
@@ -470,6 +477,7 @@ def test_close_configurations_of_an_arm(seed: int) -> None:
             assert off < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["four-bar", "stephenson-six-bar", "rssr"])
 def test_the_trace_test_fails_if_a_solution_is_missing(no_proofs, name: str) -> None:
     m = kic.load(name)
@@ -565,6 +573,7 @@ def test_arguments() -> None:
         modes_of(loaded("geared-five-bar"))
 
 
+@pytest.mark.slow_for("gough-stewart")
 @pytest.mark.parametrize("name", ["five-bar", "six-freedom-planar", "gough-stewart"])
 def test_distinct_solutions_among_many_and_few_states(monkeypatch, name) -> None:
     m = loaded(name)
@@ -576,6 +585,7 @@ def test_distinct_solutions_among_many_and_few_states(monkeypatch, name) -> None
     assert np.array_equal(found[0].counts, found[1].counts)
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_can_go_on(monkeypatch, no_proofs, capsys) -> None:
     m = kic.load("three-rps")
     loop = GenericSolutions.loop
@@ -633,6 +643,7 @@ def test_lost_paths_leave_the_numbers_of_other_members(monkeypatch) -> None:
     assert np.array_equal(numbers, [2, np.nan, 2], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_mirrored_loops_are_no_evidence_of_moves(no_proofs) -> None:
     """Loops that return with conjugate solutions exchange known ones; only polygons count as moves."""
     m = kic.load("three-rps")
@@ -725,6 +736,7 @@ def test_far_solutions_are_not_at_infinity() -> None:
     assert known.infinite > 0
 
 
+@pytest.mark.slow
 def test_a_slide_to_infinity() -> None:
     """A pin in the slot of a crank slides on a line, parallel to the slot at one angle."""
     m = kic.Mechanism(
@@ -748,6 +760,7 @@ def test_a_slide_to_infinity() -> None:
         assert known.evidence == "incomplete" or known.real == 1
 
 
+@pytest.mark.slow
 def test_equal_arms_of_a_symmetric_planar_platform() -> None:
     """Four of six places are at infinity, and far if the arms differ little. None of them can move."""
     third = 2 * np.pi * np.arange(3)[:, None] / 3
@@ -765,6 +778,7 @@ def test_equal_arms_of_a_symmetric_planar_platform() -> None:
         assert known.evidence != "incomplete"
 
 
+@pytest.mark.slow
 def test_nearly_similar_hexagons() -> None:
     """At most values, twelve of 28 solutions are near infinity, where loops do not reach them."""
     thirds = np.repeat(2 * np.pi * np.arange(3) / 3, 2)
@@ -792,6 +806,7 @@ def with_slides(edges, at, slides, coordinates: str) -> kic.Mechanism:
     return kic.Mechanism("slides", [kic.Body(n) for n in names[1:]], joints, coordinates=[coordinates])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", [WATT, STEPHENSON], ids=["Watt", "Stephenson"])
 @pytest.mark.parametrize("slides", [(1,), (2,), (4,), (5,), (6,), (1, 5), (2, 6)], ids=str)
 def test_proven_numbers_bound_those_of_sliders(monkeypatch, edges, slides: tuple[int, ...]) -> None:
@@ -808,6 +823,7 @@ def test_proven_numbers_bound_those_of_sliders(monkeypatch, edges, slides: tuple
         assert known.evidence in ("loops", "trace test")
 
 
+@pytest.mark.slow_for("six-freedom-planar", "jansen-leg", "three-rrr", "five-bar")
 @pytest.mark.parametrize(
     ("name", "inputs", "number"),
     [
@@ -842,6 +858,7 @@ def test_no_number_for_a_motion_that_remains() -> None:
     assert proven_number(m._model.position_problem({"slider.angle": slider})[1]) is None
 
 
+@pytest.mark.slow
 def test_a_linkage_without_proof() -> None:
     """A group with two prismatic joints for the angle may have 6 solutions, and has 2."""
     m = kic.load("four-bar")
@@ -894,6 +911,7 @@ def test_a_body_on_a_ball_joint_and_three_distances() -> None:
     assert (known.generic, known.finite, known.evidence) == (8, 8, "proven number")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(4))
 @pytest.mark.parametrize("parallel", [True, False])
 def test_arms_with_three_parallel_or_intersecting_axes(monkeypatch, first: int, parallel: bool) -> None:

@@ -242,6 +242,7 @@ def test_contact_loads_include_motor_torques(inductance: float) -> None:
     )
 
 
+@pytest.mark.slow
 def test_frictionless_contacts_push_and_pins_pull() -> None:
     """The block on wheels, held sideways by a pin in one of them."""
 

@@ -209,6 +209,7 @@ def test_within_limits_it_is_the_best_of_all_sets_of_bounds_met(name: str, seed:
     assert ((d.effort == limits) | (d.effort == lower)).tolist() == d.at_limit.tolist()
 
 
+@pytest.mark.slow
 def test_limits_are_met_in_these_samples() -> None:
     met = 0
     for name in CASES:

@@ -58,7 +58,7 @@ def test_readme_has_one_install_and_one_test_command() -> None:
     commands = [line for line in text_of(README).splitlines() if line.startswith("python3 -m venv")]
     assert commands == [
         f"{start}'.[plot]' && .venv/bin/kic report four-bar --at A=70deg --order 2 --html four-bar.html",
-        f"{start}'.[test]' && .venv/bin/pytest -n auto",
+        f"{start}'.[test]' && .venv/bin/pytest -n auto -m 'not slow'",
     ]
 
 
@@ -237,6 +237,7 @@ def check_rows(names: set[str], table: dict[str, str]) -> None:
     assert not [name for name, new in plain.items() if name != new and found(name) is not None]
 
 
+@pytest.mark.slow
 def test_changelog_lists_every_renamed_public_name_of_0_1_0() -> None:
     table = table_of("0.1.0")
     names = json.loads((DATA / "public_names_0.1.0.json").read_text(encoding="utf-8"))
@@ -260,6 +261,7 @@ def before() -> tuple[set[str], dict[str, list[str]]]:
     return names, calls
 
 
+@pytest.mark.slow
 def test_changelog_lists_every_renamed_public_name() -> None:
     """Each name of the signatures before 1.0 exists, or is a row of the CHANGELOG; no row is needless."""
     table = table_of("1.0")
@@ -288,6 +290,7 @@ def unknown(table: dict[str, str], names: dict[str, str]) -> set[str]:
     return out
 
 
+@pytest.mark.slow
 def test_changelog_lists_every_renamed_parameter() -> None:
     """Each parameter of the old signatures exists, or is a row of the CHANGELOG; no row is needless."""
     names, table = table_of("1.0"), table_of("parameters")

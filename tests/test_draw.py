@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from raising import raises
+from representative_models import OTHER_MODELS
 
 import kic
 from kic.configuration import Configuration
@@ -46,6 +47,7 @@ def place(c: Configuration, joint: str, first: bool = False) -> np.ndarray:
     return (c._displacement(body) @ [*part.at, 1.0])[:3]
 
 
+@pytest.mark.slow_for("two-arms", *OTHER_MODELS)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_is_drawn_whole(name: str) -> None:
     c = drawn(name)
@@ -132,6 +134,7 @@ def test_joints_that_share_a_place_are_set_apart_along_their_axes() -> None:
         assert np.linalg.norm(one.places[0] - other.places[0]) > 2 * picture._size
 
 
+@pytest.mark.slow
 def test_views() -> None:
     c = drawn("gough-stewart")
     for view, right, up in (
@@ -206,6 +209,7 @@ def test_batch_members_start_from_the_same_configuration() -> None:
     assert len([x for x in picture.shapes if x.of == "revolute" and not x.name]) == 2 * len(one)
 
 
+@pytest.mark.slow
 def test_members_without_configuration_are_left_out() -> None:
     m = kic.load("slider-crank")
     reach = np.array([0.1, 5.0, 0.2])
@@ -216,6 +220,7 @@ def test_members_without_configuration_are_left_out() -> None:
     assert len(of(picture, "piston")) == c.ok.sum()
 
 
+@pytest.mark.slow
 def test_a_sheet_has_each_member_without_the_missing_ones() -> None:
     m = kic.load("slider-crank")
     c = m.at({"piston": np.array([0.2, 5.0, 0.19, 0.21])}, failures="mask")
@@ -435,6 +440,7 @@ def test_plates_do_not_hide_pivots_on_the_ground() -> None:
     assert [s.key for s in painted] == sorted(s.key for s in painted)
 
 
+@pytest.mark.slow
 def test_traces_go_through_all_members() -> None:
     m = kic.load("four-bar")
     turn = m.path({"A": np.linspace(1.0, 1 + 2 * np.pi, 60)})
@@ -476,6 +482,7 @@ def test_points_to_draw_vectors_at() -> None:
     assert len(arrows(draw(ladder.at([0.0])).velocity([1.0], of="rod"), "v =")) == 1
 
 
+@pytest.mark.slow
 def test_springs_dampers_rods_belts_and_contacts_have_their_signs() -> None:
     kinds = {s.of for s in draw(drawn("five-rod-suspension")).shapes}
     assert {"rod", "coil", "anchor", "solid"} <= kinds
@@ -625,6 +632,7 @@ def test_joints_are_painted_over_their_links() -> None:
     assert max(faces) < min(names.index(j.name) for j in kic.load("stephenson-six-bar").joints)
 
 
+@pytest.mark.slow
 def test_scales_are_shared_by_panels() -> None:
     m = kic.load("four-bar")
     one = draw(m.at({"A": 1.0})).velocity([2.0], of="tip")
@@ -656,6 +664,7 @@ def test_a_legend_of_many_rows_is_on_the_paper() -> None:
     assert all(t.get_position()[1] - half > low for t in rows)
 
 
+@pytest.mark.slow
 def test_a_figure_with_a_layout_shows_all(tmp_path, caplog) -> None:
     from matplotlib.figure import Figure
 

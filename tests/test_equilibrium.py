@@ -165,6 +165,7 @@ def rod_between_balls() -> kic.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_a_closed_loop_with_a_turning_coordinate() -> None:
     m = rod_between_balls()
     found = m.find_equilibrium(stable=True)

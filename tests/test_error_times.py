@@ -77,6 +77,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_for("follow out of reach")
 @pytest.mark.parametrize("name", CASES)
 def test_errors_along_paths_have_the_time(name: str) -> None:
     call, earliest, latest = CASES[name]

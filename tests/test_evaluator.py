@@ -221,6 +221,7 @@ def test_memory_of_results_is_released() -> None:
     assert not any(table() is not None for table in tables)
 
 
+@pytest.mark.slow_for("gough-stewart")
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart", "ladder"])
 def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Singular and unsolved members with arbitrary scratch memory give NaN or an error."""

@@ -43,6 +43,7 @@ def test_minima_above_zero_are_not_events() -> None:
     assert crossings(lambda t: 1e-9 + (t - 0.45) ** 2, times, f) == []
 
 
+@pytest.mark.slow
 def test_barely_exceeded_limit_stops_the_run() -> None:
     m = pendulum()
     for depth in (1e-3, 1e-5):
@@ -106,6 +107,7 @@ def test_fast_events_are_counted(frequency: float) -> None:
     assert np.allclose([t for t, _ in run.events], zeros, atol=1e-12)
 
 
+@pytest.mark.slow_for("100.0", "333.0")
 @pytest.mark.parametrize("frequency", [10.0, 100.0, 333.0])
 def test_touching_zeros_of_fast_events_are_counted(frequency: float) -> None:
     m = pendulum()
@@ -121,6 +123,7 @@ def test_touching_zeros_of_fast_events_are_counted(frequency: float) -> None:
     assert m.simulate(1.0, near=m.at([1.2]), events=touching).events == ()
 
 
+@pytest.mark.slow_for("-1")
 @pytest.mark.parametrize("direction", [1, -1])
 def test_fast_events_with_direction_and_terminal(direction: int) -> None:
     m, period = pendulum(), 2 * np.pi / 1e3
@@ -138,6 +141,7 @@ def test_fast_events_with_direction_and_terminal(direction: int) -> None:
     assert stop.events == ((stop.t[-1], 0),)
 
 
+@pytest.mark.slow
 def test_ripple_on_an_event() -> None:
     m, rate = pendulum(), 2000.0
     run = m.simulate([0, 1.0], near=m.at([1.2]), events=lambda t, now: now.q[0] + 0.02 * np.sin(rate * t))

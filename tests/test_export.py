@@ -14,6 +14,7 @@ import pytest
 from c_text import translated
 from commands import HANGS_S
 from raising import raises
+from representative_models import OTHER_MODELS
 from sampling import STEP, stepped
 
 import kic
@@ -65,12 +66,8 @@ def same(found: np.ndarray, known: np.ndarray, size: float = 0.0, rtol: float = 
     assert np.nanmax(np.abs(found - known), initial=0.0) <= rtol * size
 
 
-LARGE = ("gough-stewart", "stewart-6r", "quadruped", "three-finger-hand", "two-arms", "delta")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in kic.model_names()]
-)
+@pytest.mark.slow_for("gough-stewart", "three-finger-hand", "two-arms", *OTHER_MODELS)
+@pytest.mark.parametrize("name", kic.model_names())
 def test_every_model(name: str) -> None:
     """G, H, I*, P*, loads, efforts, accelerations and closed states equal those of evaluators."""
     m = kic.load(name)
@@ -112,6 +109,7 @@ def test_every_model(name: str) -> None:
     assert np.isnan(small["branch"]) <= (name in UNPROVED)
 
 
+@pytest.mark.slow_for("three-rps")
 @pytest.mark.parametrize("name", ["four-bar", "five-bar", "puma560", "rssr", "three-rps"])
 def test_other_coordinates_and_orders(name: str) -> None:
     m = kic.load(name)
@@ -146,6 +144,7 @@ def test_motion(name: str, of: str) -> None:
         same(found[f"{of}.{key}"], a, 1.0)
 
 
+@pytest.mark.slow_for("panda-flange")
 @pytest.mark.parametrize(("name", "of"), [("panda", "flange"), ("five-bar", "tip.x"), ("puma560", "link6")])
 def test_tasks(name: str, of: str) -> None:
     """Operational space and redundancy, by numbers that are no tables of one configuration."""
@@ -615,6 +614,7 @@ def test_one_number_is_an_array_of_size_one() -> None:
     same(f(q=0.5, qd=1, qdd=2.0)["effort"], m.at(0.5).inverse_dynamics(1.0, 2.0))
 
 
+@pytest.mark.slow_for("near", "main", "failed", "effort_known", "int", "sinf")
 @needs_compiler
 @pytest.mark.parametrize("name", ["int", "main", "sinf", "printf", "failed", "near", "effort_known"])
 def test_names_that_are_words_of_c(name: str, tmp_path: Path) -> None:

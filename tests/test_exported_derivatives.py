@@ -44,6 +44,7 @@ def same(found: np.ndarray, known: np.ndarray, rtol: float, size: float = 0.0) -
     assert np.abs(found - known).max() <= rtol * max(size, float(np.abs(known).max()))
 
 
+@pytest.mark.slow_for("three-rps", "puma560")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("question", ["inverse_dynamics", "forward_dynamics"])
 def test_first_derivatives(name: str, question: str) -> None:
@@ -65,6 +66,7 @@ def test_first_derivatives(name: str, question: str) -> None:
         same(r["effort.d_qd"], np.einsum("kab,a->kb", d.P + d.P.swapaxes(1, 2), x["qd"]) + damping, 1e-9)
 
 
+@pytest.mark.slow_for("puma560", "rssr")
 @pytest.mark.parametrize("name", ["four-bar", "five-bar", "puma560", "rssr"])
 def test_weighted_second_derivatives(name: str) -> None:
     """The gradient and Hessian of λᵀ qdd are the weighted Jacobian and its derivative."""
@@ -205,6 +207,7 @@ def test_invalid_arguments() -> None:
         m.export("inverse_dynamics", to="numpy", close="equations", steps=3)
 
 
+@pytest.mark.slow_for("options0")
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 @pytest.mark.parametrize("options", [{"close": True, "derivatives": 2}, {"close": "equations"}])
 def test_c(options: dict[str, Any], tmp_path: Path) -> None:

@@ -250,6 +250,7 @@ def _scale(m: kic.Mechanism, freedoms: int) -> float:
     return max(1.0, float(np.abs(bent[::2] - bent[1::2]).max() / 4))
 
 
+@pytest.mark.slow
 def test_forms_that_have_a_zero_in_common_or_none() -> None:
     one, two = np.diag([1.0, -1.0, 0.0]), np.diag([0.0, 1.0, -1.0])
     none = np.zeros((2, 3, 3, 3))
@@ -274,6 +275,7 @@ def test_forms_that_have_a_zero_in_common_or_none() -> None:
     assert not definite(pair)
 
 
+@pytest.mark.slow
 def test_undecided_mobility_is_reported_by_check(tmp_path) -> None:
     """Two linkages that are shaky to different orders: a motion in which both take part is not excluded."""
     m = held(FOUR, "tip", centre(FOUR, "tip"))

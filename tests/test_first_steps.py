@@ -19,6 +19,7 @@ def loop(**given):
     return kic.Mechanism("loop", [kic.Body(name) for name in ("crank", "coupler", "rocker")], joints, **given)
 
 
+@pytest.mark.slow_for("four-bar-values1")
 @pytest.mark.parametrize(
     ("model", "values"),
     [

@@ -128,6 +128,7 @@ def test_invalid_arguments(tmp_path: Path) -> None:
     assert "forward_dynamics" in result.output
 
 
+@pytest.mark.slow_for("1")
 @needs_compiler
 @pytest.mark.parametrize("derivatives", [0, 1])
 def test_the_sources_compile_without_warnings(derivatives: int, tmp_path: Path) -> None:

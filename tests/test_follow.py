@@ -272,6 +272,7 @@ def test_balls_keep_unit_quaternions() -> None:
     assert np.abs(c.coefficients("tip", order=3).jerk(r.qd, r.qdd, r.qddd) - [0.0, 0.2, 0.0]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_damped_through_a_singular_configuration() -> None:
     """A two-link arm beyond its reach: an error without damping, with damping a reported task error."""
     m = kic.load("horn-two-link")
@@ -348,6 +349,7 @@ def test_start_far_from_the_path(panda: kic.Mechanism) -> None:
     assert caught.value.residual > 1.0
 
 
+@pytest.mark.slow
 def test_invalid_arguments_raise(panda: kic.Mechanism) -> None:
     from scipy.spatial.transform import Rotation
 
@@ -431,6 +433,7 @@ def test_trajectories_are_accepted_as_paths(panda: kic.Mechanism) -> None:
         panda.track(kic.trajectory.line({"flange": home}, {"flange": home + 0.01}), [0.0, 1.5], near=c)
 
 
+@pytest.mark.slow
 def test_stated_rates_are_checked(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     home = np.array(c.value("flange"))

@@ -173,6 +173,7 @@ def test_form_closure_of_a_rectangle() -> None:
     np.testing.assert_allclose(central.twist, [0, 0, 1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_form_closure_takes_seven_contacts_in_space() -> None:
     """Six independent normals and one against a sum of them that is a force alone: no less do."""
     rng = np.random.default_rng(11)

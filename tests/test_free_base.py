@@ -93,6 +93,7 @@ def angles_of(m: kic.Mechanism, joint: str) -> tuple[str, ...]:
     return ("base.x", "base.y", "base.z", "base.euler_xyz", joint)
 
 
+@pytest.mark.slow
 def test_positions_of_free_bases_equal_those_of_at(floating, standing):
     rng = np.random.default_rng(0)
     for m, size in ((floating, 0.8), (standing, 0.02)):
@@ -186,6 +187,7 @@ def alike_everywhere(m: kic.Mechanism, a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(np.subtract(*poses)).max())
 
 
+@pytest.mark.slow_for("False")
 @pytest.mark.parametrize("backwards", [False, True])
 def test_second_order_in_angular_velocities(floating, backwards):
     """Pairs of one order, for rotation vectors, give the coefficients for angular velocities.
@@ -222,6 +224,7 @@ def test_second_order_in_angular_velocities(floating, backwards):
     assert np.abs(found.P - mixed.P).max() < 1e-11 * np.abs(other.P).max()
 
 
+@pytest.mark.slow
 def test_runs_equal_integration_in_euler_angles(floating):
     """SciPy integrates positions and rates of Euler angles, with loops closed by at()."""
     m = replace(floating, gravity=(0, 0, -9.81))
@@ -249,6 +252,7 @@ def test_runs_equal_integration_in_euler_angles(floating):
         assert alike(m.at(run.q[k], near=c).state, run.state[k]) < 1e-10, t
 
 
+@pytest.mark.slow
 def test_compiled_stages_of_angular_velocities(floating, standing, monkeypatch):
     """Runs with quaternions among the unknowns equal those whose right-hand sides are evaluated in Python."""
     t, rates = np.linspace(0, 0.4, 9), np.array([0.1, -0.2, 0.3, 1.5, -1.0, 0.8, 2.0])
@@ -311,6 +315,7 @@ def test_error_falls_with_the_tolerance_in_proportion_to_the_tolerance(floating)
     assert np.polyfit(np.log(tolerances), np.log(errors), 1)[0] > 0.8
 
 
+@pytest.mark.slow
 def test_methods_agree(floating):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
     one, *others = (
@@ -384,6 +389,7 @@ def test_coordinates_change_where_the_rocker_is_at_a_dead_centre(floating):
     assert np.abs(run.q[:, 3:6] - other.q[:, 3:6]).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_invalid_requests_raise(floating, standing):
     c = floating.at()
     close = floating.prepare("position")

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from representative_models import OTHER_MODELS
 from sampling import STEP, check_orders, mismatch, stepped, tree_rates
 
 import kic
@@ -119,6 +120,7 @@ def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
     return p2 + R2 @ np.array(contact.at) - p1 - R1 @ np.array(contact.at)
 
 
+@pytest.mark.slow_for("gough-stewart", *OTHER_MODELS)
 @every_model
 def test_model_is_documented(name: str) -> None:
     """The model has a description, a source, and units consistent with gravity."""
@@ -140,6 +142,7 @@ def test_model_is_documented(name: str) -> None:
     assert "warning" not in run.output
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @every_model
 def test_coordinates_are_independent(name: str) -> None:
     """The coordinates are as many as the degrees of freedom, and well-conditioned in the reference."""
@@ -190,12 +193,14 @@ def test_constraints_hold_to_first_order(name: str, place: int) -> None:
         holds(lambda c, rod=rod, length=length: c.value(rod) - length)
 
 
+@pytest.mark.slow_for("walking-machine-on-feet-1", *OTHER_MODELS)
 @every_configuration
 def test_orders_agree_with_complex_steps(name: str, place: int) -> None:
     p = model_configuration(name, place)
     check_orders(p.c, p.names, limit=p.limit)
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @every_configuration
 def test_angular_velocities_agree_with_orientations(name: str, place: int) -> None:
     p = model_configuration(name, place)
@@ -210,6 +215,7 @@ def spin(p: ModelConfiguration, body: str) -> np.ndarray:
     return np.stack([S[:, 2, 1], S[:, 0, 2], S[:, 1, 0]], axis=-1)
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @every_configuration
 def test_dynamics_agrees_with_energies(name: str, place: int) -> None:
     """I* follows from the motion of every body, P* from the derivative of I*, loads from the potential."""

@@ -221,6 +221,7 @@ def test_one_dof_of_known_order(order: int) -> None:
     assert [(x.verdict, x.order) for x in f.motions] == [("obstructed", order)]
 
 
+@pytest.mark.slow_for("bennett-2", "bennett-4", "bennett-5", "hinge-2")
 @pytest.mark.parametrize("order", [2, 4, 5])
 @pytest.mark.parametrize("kind", [hinge, bennett])
 def test_beside_a_finite_one(kind, order: int) -> None:
@@ -237,6 +238,7 @@ def test_beside_a_finite_one(kind, order: int) -> None:
     assert order in {x.order for x in f.motions}
 
 
+@pytest.mark.slow_for("6", "0")
 @pytest.mark.parametrize("seed", [0, 1, 6])
 def test_random_structures(seed: int) -> None:
     """No infinitesimal motion is counted as finite, no finite one as infinitesimal."""
@@ -259,6 +261,7 @@ def test_overconstrained_linkages_are_finite(kind) -> None:
         assert (f.dof, f.finite, f.regular, f.infinitesimal) == (1, True, True, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [3, 5])
 @pytest.mark.parametrize("kind", [four_bar, bennett])
 def test_the_hinted_tolerance_serves_over_the_range(kind, digits: int) -> None:

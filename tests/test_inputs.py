@@ -270,6 +270,7 @@ def broken(batch: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return phi, ok
 
 
+@pytest.mark.slow_for("batch3")
 @pytest.mark.parametrize("batch", [(2,), (7,), (3, 1, 2), (4, 10)])
 def test_masked_members_are_nan_and_others_unchanged(batch: tuple[int, ...]) -> None:
     phi, ok = broken(batch)
@@ -286,6 +287,7 @@ def test_masked_members_are_nan_and_others_unchanged(batch: tuple[int, ...]) -> 
     assert f"{(~ok).sum()} of {ok.size} members were not solved" in c.summary().text()
 
 
+@pytest.mark.slow
 def test_a_printed_configuration_lists_cut_joints_too() -> None:
     path = kic.load("four-bar").path({"A": [1.0, 1.1]})
     for c in (path, path[0]):

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import kic
 
 ROOT = Path(kic.__file__).parent
@@ -101,8 +103,10 @@ def is_delegate(path: Path, owner: str) -> bool:
 
 
 def type_only(tree: ast.Module) -> set[ast.AST]:
-    """Return the nodes that only type checkers execute."""
-    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    """Return the nodes of modules and classes that only type checkers execute."""
+    scopes = [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef))]
+    ifs = [n for scope in scopes for n in scope.body if isinstance(n, ast.If)]
+    blocks = [n for n in ifs if "TYPE_CHECKING" in ast.unparse(n.test)]
     return {node for block in blocks for statement in block.body for node in ast.walk(statement)}
 
 
@@ -144,6 +148,7 @@ def calls_upward() -> Iterator[str]:
                     yield f"{name}.{owner}: {method}"
 
 
+@pytest.mark.slow
 def test_only_short_methods_of_the_users_types_call_higher_layers() -> None:
     assert set(calls_upward()) == BY_NAME
 

@@ -47,12 +47,14 @@ def same(a: kic.AssemblyModes, b: kic.AssemblyModes) -> None:
 LEGGED = ["two-arms", "walking-machine-on-feet", "peaucellier", "ladder", "watt-parallel-motion", "three-rps"]
 
 
+@pytest.mark.slow_for("two-arms", "peaucellier", "walking-machine-on-feet", "three-rps")
 @pytest.mark.parametrize("name", LEGGED)
 def test_legs_apart_and_as_one_agree(name: str, monkeypatch) -> None:
     m = kic.load(name)
     same(modes_of(m), as_one(monkeypatch, m))
 
 
+@pytest.mark.slow
 def test_mechanisms_on_one_crank(monkeypatch) -> None:
     """Each coupler and rocker has two assembly modes: 2³, from two paths."""
     m = crank_with_dyads(3)
@@ -88,6 +90,7 @@ def test_ends_at_a_double_solution_are_alike(other: int, monkeypatch) -> None:
         assert np.isnan(tracker.refined(np.nan * here, generic.like[None])).any()
 
 
+@pytest.mark.slow
 def test_arms_of_a_delta_robot_are_independent() -> None:
     m = translating_delta(np.random.default_rng(14))
     there = modes_of(m, [0.1, 0.05, -0.1])
@@ -97,6 +100,7 @@ def test_arms_of_a_delta_robot_are_independent() -> None:
     assert len({tuple(x) for x in np.round(back.configuration.phi, 6).tolist()}) == 8
 
 
+@pytest.mark.slow
 def test_numbers_of_assembly_modes_that_are_not_listed(monkeypatch) -> None:
     """Of 17 couplers and rockers in their reference configuration, all 2¹⁷ assembly modes are real."""
     m = crank_with_dyads(17)

@@ -164,6 +164,7 @@ def through(m: kic.Mechanism, c: Configuration) -> tuple[mp.mpf, np.ndarray]:
     return y[2], rounded(np.array([A * a, B * a**2 + A * b, D * a**3 + 3 * B * a * b + A * d]))
 
 
+@pytest.mark.slow_for("-0.5")
 @pytest.mark.parametrize("sizes", [(5e-5, 50.0), (50.0, 50.0), (5e-5, 5e-5)], ids=str)
 @pytest.mark.parametrize("A", [-0.5, 0.4])
 def test_fifty_micrometres_and_fifty_metres(sizes: tuple[float, float], A: float) -> None:
@@ -297,6 +298,7 @@ def dead_angle() -> float:
     return float(np.arccos((long**2 + ground**2 - rocker**2) / (2 * long * ground)))
 
 
+@pytest.mark.slow
 def test_a_four_bar_towards_its_dead_centre() -> None:
     """In D, with A near where D turns back: relative errors of all orders are eps·condition, up to 1e12."""
     conditions, answered = [], 0
@@ -331,6 +333,7 @@ def test_a_four_bar_towards_its_dead_centre() -> None:
     assert np.abs(np.diff(np.log10(conditions[1:])) - 1).max() < 0.05  # one over the gap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [1, -1])
 def test_closing_towards_a_dead_centre(side: int) -> None:
     """D itself is the input: the configuration loses the condition's digits, coefficients twice as many."""
@@ -390,6 +393,7 @@ def assert_agree(
         assert np.abs(T - S).max() < 100 * EPS * worse * terms
 
 
+@pytest.mark.slow
 def test_a_five_bar_towards_aligned_links() -> None:
     """A and E cannot drive it where links B–C and C–D are in one line; A and C do."""
     m = kic.load("five-bar")

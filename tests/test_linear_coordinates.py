@@ -148,6 +148,7 @@ def test_motions_agree(case: str) -> None:
         assert mismatch(found[k], rows[:, k]) < 1e-12
 
 
+@pytest.mark.slow_for("hand")
 @pytest.mark.parametrize("case", ["bevel-wrist", "scara", "hand", "turning hand"])
 def test_couplings_project_the_mechanism_without_them(case: str) -> None:
     """G A and AᵀI A with A of the couplings, computed from their equations alone."""

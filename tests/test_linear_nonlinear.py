@@ -30,6 +30,7 @@ def hanging() -> kic.Mechanism:
     return replace(m, joints=joints, gravity=(0.0, -9.81, 0.0))
 
 
+@pytest.mark.slow
 def test_a_closed_mechanism_about_its_equilibrium() -> None:
     """A four-bar let go beside where it rests; in the angle of its crank, and in the place of its tip."""
     m = hanging()

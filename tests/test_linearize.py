@@ -9,6 +9,7 @@ import pytest
 from arms import DATA, arm
 from linkages import needle
 from raising import raises
+from representative_models import OTHER_MODELS
 from sampling import (
     STEP,
     derivative,
@@ -93,6 +94,7 @@ def test_freeman_s_tables(case: dict) -> None:
     assert not lin.commutator.any()
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @pytest.mark.parametrize("name", with_masses())
 def test_shipped_models_with_every_load(name: str) -> None:
     rng = np.random.default_rng(len(name))

@@ -78,6 +78,7 @@ def test_a_coupling_locks_the_last_of_its_joints() -> None:
     assert np.allclose(both.at().value("tip"), m.at([0.3, 0.2]).value("tip"))
 
 
+@pytest.mark.slow
 def test_bad_locks_raise() -> None:
     m = kic.load("four-bar")
     with raises(kic.UnknownNameError, name="Q"):

@@ -86,6 +86,7 @@ def test_unreached_cells_are_hatched(plane: kic.Sweep) -> None:
     assert (picture.axes.get_xlabel(), picture.axes.get_ylabel()) == ("tip.x (m)", "tip.y (m)")
 
 
+@pytest.mark.slow
 def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
     picture = plane.plot(at={"tip.y": 0.2})
     x, y = picture.axes.get_lines()[0].get_data()
@@ -174,6 +175,7 @@ def lines(axes) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_panels_of_a_run(run: kic.Simulation, tmp_path) -> None:
     picture = run.plot()
     assert [axes.get_ylabel() for axes in picture.axes] == ["value (rad)", "rate (rad/s)", "effort (N m)"]

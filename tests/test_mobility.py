@@ -67,6 +67,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow_for("gough-stewart")
 @pytest.mark.parametrize("name", MODELS)
 def test_shipped_models_in_words(name: str) -> None:
     m = kic.load(name)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from raising import raises
+from representative_models import OTHER_MODELS, REPRESENTATIVE_MODELS
 from sampling import mismatch
 from spoiling import spoiled, texts
 
@@ -74,6 +75,7 @@ def refused(tmp_path: Path):
 # ---------------------------------------------------------------------------------------- what loads
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @pytest.mark.parametrize("name", kic.model_names())
 def test_shipped_models(name: str, tmp_path: Path) -> None:
     m = kic.load(name)
@@ -82,6 +84,22 @@ def test_shipped_models(name: str, tmp_path: Path) -> None:
     assert all((m.title, m.about, m.source, m.drawing))
     m.save(tmp_path / "again.toml")
     assert kic.load(tmp_path / "again.toml") == m
+
+
+def keys(model: str) -> set[str]:
+    """Return the tables and keys of a model, and the types of its joints."""
+    found = set[str]()
+    for table, rows in tomllib.loads(find(model).read_text(encoding="utf-8")).items():
+        found.add(table)
+        for row in rows if isinstance(rows, list) else [rows]:
+            if isinstance(row, dict):
+                found |= {f"{table}.{key}" for key in row} | {f"{table}: {row.get('type')}"}
+    return found
+
+
+def test_representative_models_have_every_key_and_type() -> None:
+    chosen = set[str]().union(*map(keys, REPRESENTATIVE_MODELS))
+    assert set[str]().union(*map(keys, kic.model_names())) == chosen
 
 
 def test_names_of_shipped_models() -> None:
@@ -633,6 +651,7 @@ def test_endless_devices_are_not_models() -> None:
         kic.load(Path("/dev/zero"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["star", "chain"])
 def test_calls_for_large_mechanisms_grow_linearly(shape: str) -> None:
     def calls(count: int) -> int:

@@ -132,6 +132,7 @@ def test_voltage_function_with_pd_feedback(nominal: Nominal) -> None:
     assert nominal.missed(run) < 0.25 * nominal.missed(nominal.run(wrong))
 
 
+@pytest.mark.slow
 def test_errors_decay_as_designed_without_inductance(nominal: Nominal) -> None:
     """Off the trajectory by 0.05: e = 0.05 (1 + 20 t) exp(−20 t) exactly, with rotors and gears."""
     m = replace(nominal.m, motors=[replace(motor, inductance=0.0) for motor in nominal.m.motors])
@@ -154,6 +155,7 @@ def test_errors_decay_as_designed_without_inductance(nominal: Nominal) -> None:
         assert np.abs(pulled(x, now) - made).max() == 0
 
 
+@pytest.mark.slow
 def test_computed_voltage_in_tip_coordinates() -> None:
     m = replace(BARS, motors=[replace(motor, inductance=0.0) for motor in BARS.motors])
     x, y, _ = m.at().value("tip")

@@ -120,6 +120,7 @@ def test_files_of_linear_polynomials_are_read_back(tmp_path) -> None:
     assert text.count("of the closed loop") == 2
 
 
+@pytest.mark.slow_for("0.1")
 @pytest.mark.parametrize("damping", [0.0, 0.1])
 def test_two_motors_are_fixed_tendons(damping: float) -> None:
     """Linear maps of two motors replace fixed distances, also of joints with laws."""
@@ -196,6 +197,7 @@ def exported(**options: object) -> kic.PolynomialMap:
     return BAR.export("actuation_map", to="polynomial", **given)
 
 
+@pytest.mark.slow
 def test_maps_that_no_file_can_express(tmp_path) -> None:
     with raises(kic.ModelError, key="polynomials", name="B"):
         BAR.to_mjcf(polynomials=exported(degree=5))

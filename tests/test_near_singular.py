@@ -6,6 +6,7 @@ import near_singular
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["linkages", "arms"])
 def test_random_mechanisms(kind: str) -> None:
     """See `near_singular`, which runs many more."""
@@ -16,6 +17,7 @@ def test_random_mechanisms(kind: str) -> None:
     assert sum("right" in outcome for outcome, _ in outcomes.values()) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [500032, 501334])
 def test_loops_that_bend_sharply(seed: int) -> None:
     """Short couplers of long slides: closed to round-off, and compared with the size of each order."""

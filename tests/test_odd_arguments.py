@@ -178,6 +178,7 @@ def test_an_index_beyond_the_end_ends_a_loop() -> None:
         assert isinstance(caught.value, kic.InputError)
 
 
+@pytest.mark.slow
 def test_names_and_units_are_drawn_literally() -> None:
     m = odd.strange()
     run = m.simulate(0.02, near=m.at())

@@ -146,6 +146,7 @@ def test_model_text_is_escaped() -> None:
     assert "I*, P* and loads are not available." in text
 
 
+@pytest.mark.slow
 def test_the_source_of_the_model_is_in_the_page() -> None:
     m = kic.load("four-bar")
     source = 'name = \'x\' # <remark>\n[[bodies]]\nkey = """a\nb"""\nunits = { length = \'m\' }\n'
@@ -166,6 +167,7 @@ def test_the_source_of_the_model_is_in_the_page() -> None:
     assert '<span class="string">"bare"</span>' in written
 
 
+@pytest.mark.slow
 def test_a_replay_is_embedded() -> None:
     """Only the page with a replay has scripts, within a frame of its own, and loads nothing."""
     m = kic.load("four-bar")
@@ -203,6 +205,7 @@ def lines(plot: object) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {line.get_label(): line.get_data() for line in plot.picture.axes.get_lines()}
 
 
+@pytest.mark.slow
 def test_ranges_are_configurations_of_one_coordinate() -> None:
     m = kic.load("quadruped")
     c = m.at()
@@ -223,6 +226,7 @@ def test_ranges_are_configurations_of_one_coordinate() -> None:
     assert all(span.complete for span in slides)
 
 
+@pytest.mark.slow
 def test_ranges_end_at_dead_centres() -> None:
     m = kic.load("four-bar")
     angles = m.path({"A": 1.2 + np.linspace(0, 2 * np.pi, 2000)}).value("D")
@@ -282,6 +286,7 @@ def test_panels_show_kics_own_numbers() -> None:
     assert "over A from -111.2° to 248.8°" in value.alt
 
 
+@pytest.mark.slow
 def test_panels_of_actuators() -> None:
     m = kic.load("walking-machine")
     c = m.at()
@@ -535,6 +540,7 @@ def test_only_whole_turns_omit_the_last_frame(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "x.svg").read_bytes() == (tmp_path / "y.svg").read_bytes()  # a fan keeps all
 
 
+@pytest.mark.slow
 def test_moving_a_row(tmp_path: Path) -> None:
     m = kic.load("four-bar")
     for typed, name, way in (

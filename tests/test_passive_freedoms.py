@@ -321,6 +321,7 @@ NONE = {
 }
 
 
+@pytest.mark.slow_for("legs of hinges")
 @pytest.mark.parametrize("name", NONE)
 def test_no_passive_dof(name: str) -> None:
     """Doors, wheels, last links, cranks of a second freedom: motions with a purpose of their own."""

@@ -163,6 +163,7 @@ def test_a_five_bar_draws_a_circle() -> None:
         m.path(wide)
 
 
+@pytest.mark.slow
 def test_a_platform_along_poses() -> None:
     m = kic.load("gough-stewart")
     turn = Rotation.from_rotvec(0.2 * np.stack([np.cos(TURN), np.sin(TURN), np.sin(2 * TURN)], axis=-1))
@@ -175,6 +176,7 @@ def test_a_platform_along_poses() -> None:
     assert np.abs(legs._displacement("platform") - poses.as_matrix()).max() < 1e-11
 
 
+@pytest.mark.slow
 def test_paths_side_by_side() -> None:
     m = kic.load("four-bar")
     start = m.at({"A": [0.6, 1.0, 1.4]})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from representative_models import OTHER_MODELS
 
 import kic
 from kic.configuration import Configuration
@@ -97,6 +98,7 @@ def test_every_model_is_pictured(name: str, which: str, folder: Path) -> None:
     assert min(grey[0].min(), grey[-1].min(), grey[:, 0].min(), grey[:, -1].min()) == 255
 
 
+@pytest.mark.slow_for("gough-stewart", "three-finger-hand", "two-arms", *OTHER_MODELS)
 @pytest.mark.parametrize("name", MODELS)
 def test_three_configurations_of_one_branch(name: str) -> None:
     found = postures(name)
@@ -199,6 +201,7 @@ def test_neighbours_have_different_colours(name: str) -> None:
             assert tint(order[j.bodies[0]]) != tint(order[j.bodies[1]]), j.name
 
 
+@pytest.mark.slow_for("walking-machine-on-feet", *OTHER_MODELS)
 @pytest.mark.parametrize("name", [n for n in MODELS if kic.load(n)._model.tree.planar_normal is not None])
 def test_arrows_of_motors_avoid_pedestals(name: str) -> None:
     from matplotlib.path import Path as ModelIndex

@@ -133,6 +133,7 @@ def test_the_pose_of_a_platform(batch: tuple[int, ...]) -> None:
     assert np.abs(again._displacement("platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
 
 
+@pytest.mark.slow_for("2.5")
 @pytest.mark.parametrize("turn", [0.3, -1.2, 2.5, np.pi - 1e-6])
 def test_large_turns(turn: float) -> None:
     """A wrist of three axes and a ball reach a far orientation along one axis."""
@@ -287,6 +288,7 @@ def test_large_moves_against_small_steps(name: str) -> None:
         assert off < 1e-9 * max(1.0, m._model.length), names
 
 
+@pytest.mark.slow
 def test_targets_at_and_near_a_dead_centre() -> None:
     m = kic.load("slider-crank")
     a, b = 0.05, np.hypot(0.198, 0.04)
@@ -375,6 +377,7 @@ def test_impossible_inputs_have_no_advice_about_starts() -> None:
         kic.load("four-bar").at({"A": np.nan})
 
 
+@pytest.mark.slow
 def test_dead_centre_of_a_far_target_is_named() -> None:
     """Steps that become short towards a dead centre are no long path, however far the target."""
     with pytest.raises(kic.ConfigurationError, match=r"a dead centre.*out of reach by 1e\+03 m"):
@@ -402,6 +405,7 @@ def test_slow_passage_in_the_middle_of_a_path(target: float) -> None:
     assert m.at({"X": target}).value("G") == pytest.approx(np.arctan2(0.03, target) - angle, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_targets_far_beyond_reach_take_few_steps() -> None:
     """Legs of a platform grow by a few millimetres in a step; so many steps are not taken."""
     m = kic.load("gough-stewart")
@@ -432,6 +436,7 @@ def test_overlong_travel_of_a_rack_raises_at_once() -> None:
 # --------------------------------------------------------------------------------------------- errors
 
 
+@pytest.mark.slow
 def test_out_of_reach_reports_the_last_point() -> None:
     m = kic.load("slider-crank")
     with pytest.raises(kic.ConfigurationError) as caught:
@@ -563,6 +568,7 @@ def test_loops_that_contradict_themselves() -> None:
         forced.at({"A": 2.5})
 
 
+@pytest.mark.slow
 def test_distances_that_cannot_be() -> None:
     m = kic.Mechanism(
         "ruler",
@@ -635,6 +641,7 @@ def test_an_antiparallel_closure() -> None:
         m.assembly_modes({"tip.z": -0.3})
 
 
+@pytest.mark.slow
 def test_members_of_a_batch() -> None:
     m = kic.load("four-bar")
     c = m.at({"A": [[1.0, 1.1, 1.2], [1.3, 1.4, 1.5]]})

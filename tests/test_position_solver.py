@@ -71,6 +71,7 @@ def test_subdivided_path_reaches_the_same_configuration(monkeypatch: pytest.Monk
     assert (closure.track(start[:1], here[None] * np.nan)[1] < 1).all()
 
 
+@pytest.mark.slow
 def test_path_never_crosses_a_dead_centre() -> None:
     """Just short of where the rocker turns round, a goal beyond it is refused, not met on another branch."""
     m = kic.load("four-bar")

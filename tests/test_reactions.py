@@ -12,6 +12,7 @@ from closed_models import CASES, configuration, displaced, ladder
 from documentation import BATCH, documented
 from free_bodies import Motion, equilibrium_residual, placed, rotated
 from raising import raises
+from representative_models import OTHER_MODELS
 from sampling import mismatch, random_body, random_joint, random_posture, random_tree
 
 import kic
@@ -115,6 +116,7 @@ def test_every_body_is_in_equilibrium(name: str, place: int) -> None:
         assert np.abs(f.effort - effort).max() <= 1e-12 * max(size.max() for size in sizes)
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @everywhere
 def test_undetermined_components_are_named(name: str, place: int) -> None:
     m, c = standing(name, place)
@@ -150,6 +152,7 @@ def test_planar_linkages_know_their_plane() -> None:
         assert f["A" if name == "five-bar" else m.joints[0].name]._variations.shape == (6, 3 * len(m.cuts))
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @everywhere
 def test_joints_transmit_no_more_than_they_hold(name: str, place: int) -> None:
     """Along its degrees of freedom a joint gives the effort of its actuator, which is nothing in most."""
@@ -165,6 +168,7 @@ def test_joints_transmit_no_more_than_they_hold(name: str, place: int) -> None:
             assert np.abs(f[j.name].moment).max() < 1e-12 * largest
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @everywhere
 def test_virtual_power(name: str, place: int) -> None:
     """Joints do on their bodies the work of the efforts, for any motion, not only the one that happens."""
@@ -184,6 +188,7 @@ def test_virtual_power(name: str, place: int) -> None:
     assert abs(power - f.effort @ other) < 1e-11 * (size + abs(f.effort) @ abs(other))
 
 
+@pytest.mark.slow_for("stewart-6r")
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_independent_of_the_cuts(name: str) -> None:
     m, c = configuration(name, 0)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,7 @@ def fingerprint(m: kic.Mechanism) -> str:
     return repr(texts) + " ".join(np.array2string(np.asarray(x) + 0.0, precision=9) for x in numbers)
 
 
+@cache
 def outcome(read: Any, text: str) -> tuple[str, tuple[str, ...]]:
     """Return the fingerprint and remarks of a file, or its error."""
     try:

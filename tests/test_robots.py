@@ -562,6 +562,7 @@ def test_universal_and_screw_joints_of_sdf_have_their_own_damping():
         kic.from_sdf(text.replace("screw_thread_pitch>0.1", "thread_pitch>0").replace("screw_t", "t"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["frame", "pose"])
 def test_long_chains_of_frames(part):
     count, key = 3000, "attached_to" if part == "frame" else "relative_to"
@@ -600,6 +601,7 @@ def test_attributes_and_names_are_bounded(more, data):
         kic.from_urdf(TWO + joint("j", "continuous", "a", "b") + more + "</robot>")
 
 
+@pytest.mark.slow
 def test_loops_of_a_file_are_bounded():
     count = 1200
     chain = "".join(

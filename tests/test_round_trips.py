@@ -254,6 +254,10 @@ def test_every_field_of_a_description_has_a_case():
     assert not set(CASES) & NONE
 
 
+@pytest.mark.slow_for(  # properties that joints of all types have
+    "Joint.armature", "Joint.damping", "Joint.effort_limits", "Joint.friction", "Joint.limits",
+    "Joint.rate_limits", "Joint.rest", "Joint.stiffness",
+)  # fmt: skip
 @pytest.mark.parametrize("peer", ["mujoco", "urdf"])
 @pytest.mark.parametrize("key", {cases: key for key, cases in CASES.items()}.values())
 def test_properties_are_written_or_raise(key, peer):

@@ -92,6 +92,7 @@ def test_the_exact_linkage() -> None:
             assert np.abs(T.ravel() - want).max() < 1e-11 * max(1, np.abs(y).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [3, 5])
 def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> None:
     """The linkage is rigid; the error reports the residual share and a remedy."""
@@ -169,6 +170,7 @@ def test_errors_grow_as_the_rounding(flat: bool, seed: int) -> None:
     assert (np.array(errors) < 20 / share * sizes[:, None]).all()
 
 
+@pytest.mark.slow
 def test_errors_beyond_the_tolerance_raise() -> None:
     """A tolerance that holds at the drawing and not on the way: how far, and by how much."""
     m = loop(PLACES.round(3), AXES.round(3), 2e-4)

@@ -58,6 +58,7 @@ def test_angle_of_a_cut_joint_counts_full_turns() -> None:
     assert stop.q[-1, 0] == pytest.approx(end, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_efforts_at_a_point_through_a_singularity() -> None:
     m, F, t = kic.load("horn-two-link"), np.array([1.0, -2.0]), np.linspace(0, 2, 41)
     f = m.prepare("coefficients", of=["tip"], order=1)
@@ -206,6 +207,7 @@ def test_functions_cannot_modify_the_run(which: str) -> None:
     assert np.array_equal(plain.effort, run.effort)
 
 
+@pytest.mark.slow_for("DOP853")
 @pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
 def test_overflow_in_trial_steps_is_ignored(method: str) -> None:
     """Explicit trial steps of a stiff brake overflow before they are rejected; the motion is smooth."""
@@ -338,6 +340,7 @@ def test_unpacked_size_of_run_files_is_bounded(tmp_path) -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_changed_bytes_of_run_files_are_detected(tmp_path) -> None:
     file, m, rng = tmp_path / "run.npz", pendulum(), np.random.default_rng(5)
     run = m.simulate(np.linspace(0, 0.1, 5), near=m.at([1.0]))

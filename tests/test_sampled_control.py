@@ -169,6 +169,7 @@ def test_fewer_actuators_than_degrees_of_freedom():
     assert run.actuator_power.shape == (51, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["sampled", "function", "constants", "names"])
 def test_more_actuators_than_degrees_of_freedom(form):
     m, start = slider_crank(), np.array([np.pi / 2, 0.4])
@@ -220,6 +221,7 @@ def test_actuators_hold_where_coordinates_do_not_drive():
     assert np.abs(run.energy.residual).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_measured_rows_noise_and_quantization():
     m = arm()
     at = kic.Sampling(
@@ -275,6 +277,7 @@ def test_the_controller_sees_the_efforts_within_limits():
     assert np.abs(np.array(command) - run.control.command).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_controllers_of_the_package_and_other_methods():
     m = arm()
     go = kic.trajectory.quintic({"A": 0.0, "B": 0.0}, {"A": 0.5, "B": 0.3}, 0.3)
@@ -422,6 +425,7 @@ def test_a_spatial_arm_against_mujoco():
     assert np.abs(run.q - np.array(found)).max() < AGREED
 
 
+@pytest.mark.slow_for("gough-stewart")
 @pytest.mark.parametrize("name", ["five-bar", "gough-stewart"])
 def test_actuators_that_are_no_coordinates(name):
     """Runs in other coordinates agree with those in the coordinates of the actuators."""
@@ -554,6 +558,7 @@ def test_sampled_voltages_against_scipy(inductance):
     assert abs(run.energy.residual).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_controllers_of_voltages_are_sampled(tmp_path):
     m = kic.load("four-bar-motor")
     start = float(m.at().value("A"))

@@ -387,6 +387,7 @@ def test_results_that_overflow_raise() -> None:
                 continue
 
 
+@pytest.mark.slow_for("rssr", "four-bar")
 @pytest.mark.parametrize("name", ["four-bar", "rssr", "slider-crank", "horn-two-link"])
 def test_extreme_numbers_raise_only_kic_errors(name: str) -> None:
     """Without a warning of NumPy, and with finite results."""

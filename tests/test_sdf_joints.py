@@ -111,6 +111,7 @@ def test_values_and_laws_of_joints_of_random_loops(seed):
     model.check(m, m.at({x: float(m.at().value(x)) + 0.05 * (x == name) for x in m.coordinates}))
 
 
+@pytest.mark.slow
 def test_coupled_joints_are_read_in_every_order():
     """A screw and joints of a <mimic> never close the loop."""
     rng = np.random.default_rng(2)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from raising import raises
+from representative_models import OTHER_MODELS
 from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -213,6 +214,7 @@ def test_four_bar_by_freudenstein(theta: float) -> None:
     assert not place[:, 2].any()
 
 
+@pytest.mark.slow
 def test_the_order_of_both_derivatives_is_free() -> None:
     """∂/∂q of a sensitivity of G is the sensitivity of H: exact in x, by differences in q."""
     x = np.array([0.3, 0.8, 0.6, 0.9])
@@ -227,6 +229,7 @@ def test_the_order_of_both_derivatives_is_free() -> None:
         assert mismatch(along.reshape(G(1.2, high).shape), G(1.2, high)) < 1e-9
 
 
+@pytest.mark.slow
 def test_leg_lengths_of_a_platform_by_its_joints() -> None:
     m = kic.load("gough-stewart")
     turn = Rotation.from_rotvec([0.1, -0.2, 0.15])
@@ -251,6 +254,7 @@ def test_leg_lengths_of_a_platform_by_its_joints() -> None:
     assert np.abs(S - expected).max() < 1e-12 * np.abs(expected).max()
 
 
+@pytest.mark.slow
 def test_dh_rows_of_an_arm() -> None:
     """Freeman's rows: the tip of a planar arm and the twist of a spatial one, through functions of x."""
 
@@ -425,6 +429,7 @@ def test_loops_of_every_kind(name: str) -> None:
     check(m, lambda m: everything(m.at(inputs), of), [weights], 4e-3 if name != "ladder" else 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "of", "order"), [("gough-stewart", "platform", 3), ("stewart-6r", "plate", 2)]
 )
@@ -453,6 +458,7 @@ def test_other_inputs_and_other_coordinates() -> None:
     assert np.abs(held).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_inverse_position_and_poses() -> None:
     m = kic.load("horn-two-link")
     design = ["elbow.at.x", "elbow.at.y", "tip.at.x", "shoulder.at.y", {"elbow.at.x": 1, "tip.at.x": 1}]
@@ -530,6 +536,7 @@ def test_members_without_configuration_are_nan() -> None:
     assert np.array_equal(S[0, 1], [0, 0])
 
 
+@pytest.mark.slow
 def test_contacts_move_and_turn() -> None:
     m = kic.load("three-finger-hand")
     fingers = ["bend1", "curl1", "bend2"]
@@ -541,6 +548,7 @@ def test_contacts_move_and_turn() -> None:
     assert np.abs(turned).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_paths_and_assemblies() -> None:
     m = kic.load("four-bar")
     turn = 1.2 + np.linspace(0, 2 * np.pi, 9)
@@ -680,6 +688,7 @@ def test_directions_are_sums() -> None:
     assert np.abs(S[2]).max() < 1e-13 * np.abs(S[0]).max()
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @pytest.mark.parametrize("name", kic.model_names())
 def test_a_larger_mechanism_is_the_same_but_for_its_size(name: str) -> None:
     """Every length by as much: coefficients of points are as homogeneous as their units, in every model."""

@@ -399,6 +399,7 @@ def test_controllers_are_accepted_as_efforts() -> None:
         m.simulate(t, near=start, effort=rates)
 
 
+@pytest.mark.slow
 def test_trajectories_are_accepted_as_prescribed_motion() -> None:
     m = kic.load("five-bar")
     start = m.at()
@@ -458,6 +459,7 @@ def test_interrupted_run_keeps_its_results() -> None:
     assert np.abs(rest.q[-1] - whole.q[-1]).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_errors_state_why_a_run_stops() -> None:
     m = pendulum()
     start = m.at([1.0])

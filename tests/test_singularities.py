@@ -193,6 +193,7 @@ def test_three_lines_that_meet() -> None:
     assert np.abs(np.linalg.svd(lines[:, :2])[1]).min() > 0.1  # not parallel: they meet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "near"), [(14, 1e-12), (8, 1e-3)])
 def test_fichter_s_singularity(count: int, near: float) -> None:
     """A platform turned by a quarter about its axis moves with all legs held.
@@ -267,6 +268,7 @@ def test_a_path_that_ends_at_a_dead_centre() -> None:
     assert not len(c.singularities(drivers="A"))
 
 
+@pytest.mark.slow
 def test_ended_path_reports_only_near_members() -> None:
     """This one ends where a leg is stretched; the base hinges are as good there as before."""
     m = kic.load("three-legged-robot")

@@ -45,6 +45,7 @@ def test_slanted_face_is_painted_between_shapes_behind_and_in_front(depth: float
     assert [s.key for s in depth_sorted([face, *parts], 0.1)] == [(float(k),) for k in range(5)]
 
 
+@pytest.mark.slow
 def test_balls_are_on_the_platform_and_legs_below_it() -> None:
     for shift in (0.0, 0.15):
         c = kic.load("gough-stewart").at()
@@ -96,6 +97,7 @@ def test_axes_of_joints_are_seen() -> None:
             assert np.abs(lines - view.project(ends)).max(axis=(1, 2)).min() < 1e-12
 
 
+@pytest.mark.slow
 def test_couplings_by_ratios_are_dashes_from_joint_to_joint() -> None:
     c = kic.load("bevel-wrist").at()
     picture = c.draw(names=True)
@@ -118,6 +120,7 @@ def test_a_hand_has_its_fingers() -> None:
     np.testing.assert_allclose(links[1].places, [c.value("tip"), c.value("finger")])
 
 
+@pytest.mark.slow
 def test_joints_all_in_one_place_are_drawn_larger() -> None:
     def size(name: str) -> float:
         picture = kic.load(name).at().draw()

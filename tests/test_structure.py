@@ -129,6 +129,7 @@ class Checker(doctest.OutputChecker):
         return super().check_output(want, got, optionflags)
 
 
+@pytest.mark.slow_for("kic.configuration", "kic.mechanism", "kic.simulation.controllers")
 @pytest.mark.parametrize("name", ["kic", *MODULES])
 def test_examples_in_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)
@@ -199,6 +200,7 @@ def constants_of(path: Path) -> Iterator[tuple[str, str]]:
                     yield name.id, ast.unparse(number)
 
 
+@pytest.mark.slow
 def test_each_constant_has_one_value() -> None:
     values: dict[str, set[str]] = {}
     for path in sorted(ROOT.rglob("*.py")):

@@ -37,6 +37,7 @@ def same(a: kic.Sweep, b: kic.Sweep, tolerance: float = 0.0) -> None:
 # --------------------------------------------------------------------------------------------- values
 
 
+@pytest.mark.slow
 def test_manipulability_of_two_links_in_closed_form() -> None:
     """|sin θ2| l1 l2, over the joints and over the plane, where cos θ2 = (r² − 2)/2."""
     turn, elbow = np.linspace(-3, 3, 7), np.linspace(-3.1, 3.1, 9)
@@ -124,6 +125,7 @@ def test_transmission_vanishes_where_inputs_are_singular() -> None:
     assert np.nanmax(s["transmission"][near]) < 0.25 * np.nanmax(s["transmission"])
 
 
+@pytest.mark.slow
 def test_force_margin_against_a_search() -> None:
     c = ARM.at([[0.2, 1.0], [0.8, -1.5], [1.2, 0.4]])
     L = np.array([25.0, 8.0])
@@ -195,6 +197,7 @@ def cross(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
 
 
+@pytest.mark.slow
 def test_path_through_a_dead_centre_keeps_its_branch() -> None:
     """Half way from (12, -1) to (12, 1) the first leg is folded: exactly at 12 from its pivot."""
     s = FIVE.sweep({"tip.x": np.linspace(12, 24, 7), "tip.y": np.linspace(-17, 5, 12)}, "A")
@@ -441,6 +444,7 @@ def test_metrics_that_need_an_inverse_of_the_mass_matrix() -> None:
         assert ["moves no mass" in reason for reason in found.reasons[:, 1]] == [True, True]
 
 
+@pytest.mark.slow
 def test_no_cell_in_reach() -> None:
     with raises(kic.ConfigurationError, failed=[(0,), (1,)]) as caught:
         FIVE.sweep({"tip.x": [300.0, 310.0], "tip.y": 5.0}, "A")
@@ -548,6 +552,7 @@ def test_remaining_time_needs_an_estimate(capsys: pytest.CaptureFixture) -> None
         assert (" s left" in shown) == bool(share)
 
 
+@pytest.mark.slow
 def test_progress(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kic.numerics.progress.REFRESH_S", 0.0)
     FIVE.sweep(WIDE, "tip.x", progress=True)

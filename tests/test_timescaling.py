@@ -132,6 +132,7 @@ def test_velocity_limit_gives_the_trapezoid() -> None:
     assert max(off[2], 0) < 1e-4
 
 
+@pytest.mark.slow
 def test_speeds_at_the_ends() -> None:
     """From 1 to 2 within 1, over a way of 10: up to v and down, v² = (1 + 4 + 2·10) / 2."""
     best = tr.fastest(
@@ -142,6 +143,7 @@ def test_speeds_at_the_ends() -> None:
     assert best.trajectory.duration == pytest.approx((v - 1) + (v - 2), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_lifted_weight() -> None:
     """Up with F/m − g, and the brake −F/m − g."""
     best = tr.fastest(tr.line([0.0], [1.5]), slider(gravity=10.0), effort_limits=30.0, grid=2001)
@@ -151,6 +153,7 @@ def test_lifted_weight() -> None:
     assert best.slack.min() > -1e-12
 
 
+@pytest.mark.slow
 def test_damped_mass() -> None:
     """m u = ±F − b v, switched where both halves meet: against the integrals in closed form."""
     m, b, F, d = 2.0, 1.5, 4.0, 3.0
@@ -204,6 +207,7 @@ def test_profile_is_optimal_on_the_grid() -> None:
     assert mismatch(best.speed, highest(path, m, best.s, effort=[1.0, 0.9])) < 1e-9
 
 
+@pytest.mark.slow
 def test_time_matches_dynamic_programming() -> None:
     """The minimum time over a mesh of the phase plane, with limits at both ends of each step."""
     m = kic.load("five-bar")
@@ -244,6 +248,7 @@ def test_rows_without_inertia() -> None:
     assert abs(lost[1]) < abs(lost[0]) / 10
 
 
+@pytest.mark.slow
 def test_one_actuator_is_always_saturated() -> None:
     """Except on intervals where the active actuator changes; their number does not grow with the grid."""
     over, idle = [], []
@@ -265,6 +270,7 @@ def test_one_actuator_is_always_saturated() -> None:
     assert mismatch(at, best.values[k, 0]) < 1e-5
 
 
+@pytest.mark.slow_for("201")
 @pytest.mark.parametrize("grid", [51, 201])
 def test_limit_violation_between_points(grid: int) -> None:
     """The violation in the middles equals the one of dense samples, for efforts and kinematic limits."""
@@ -310,6 +316,7 @@ def test_closed_mechanism_in_tip_coordinates(actuators: list[str] | None) -> Non
     assert np.median(T.max(axis=1)) > 1 - 2e-3
 
 
+@pytest.mark.slow
 def test_voltage_limits_as_rows() -> None:
     """Motors without inductance: V = R T / k + k q̇; a finer grid finds a shorter time."""
     R, k, top = 0.4, 2.0, 12.0
@@ -341,6 +348,7 @@ def test_terms_that_do_not_converge_raise(monkeypatch: pytest.MonkeyPatch) -> No
         tr.fastest(tr.line([0.0], [3.0]), slider(damping=1.5), effort_limits=4.0, grid=21)
 
 
+@pytest.mark.slow
 def test_several_ranges_of_speed() -> None:
     """A row forbids speeds from 1 to 2 between s = 0.4 and 0.6; the solution passes above."""
 

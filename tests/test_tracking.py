@@ -58,6 +58,7 @@ def test_a_narrow_gap_is_not_passed(copies: int) -> None:
         m.path({"O": np.linspace(np.pi / 3, -0.5, 12)})
 
 
+@pytest.mark.slow_for("5", "3", "2")
 @pytest.mark.parametrize("seed", range(6))
 def test_jumps_reach_the_same_configuration_as_the_path(seed: int) -> None:
     """Random jumps of several linkages on one crank: closed exactly where every angle between closes."""
@@ -168,6 +169,7 @@ def mechanisms() -> dict[str, kic.Mechanism]:
     return made
 
 
+@pytest.mark.slow_for("gough-stewart")
 @pytest.mark.parametrize(("name", "m"), mechanisms().items(), ids=lambda x: x if isinstance(x, str) else "")
 def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     """κ, and the product of λ and η, are not exceeded at points of the chords that the kernel tests."""

@@ -318,6 +318,7 @@ def test_coordinated_profiles() -> None:
         assert mismatch(t(t.duration).q, end) < 1e-12
 
 
+@pytest.mark.slow
 def test_profiles_with_any_limits() -> None:
     """Distances and limits of many sizes: ends at rest, limits respected, continuous, "ends" never later."""
     rng = np.random.default_rng(0)

@@ -138,6 +138,7 @@ def test_inverse_position_of_an_arm() -> None:
         m.at({"tip.x": 2.2, "tip.y": 0.0}, near=near)
 
 
+@pytest.mark.slow
 def test_batches_of_which_some_fail() -> None:
     m = four_bar()
     # the distance cannot be arbitrarily large
@@ -289,6 +290,7 @@ def test_more_invalid_arguments_raise() -> None:
         m.at({"tip.z": 0.5})
 
 
+@pytest.mark.slow
 def test_possible_sets_begin_with_the_default_coordinates() -> None:
     """The legs come first of a platform's many sets, and no set drives the rates of a ball."""
     m = kic.load("gough-stewart")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from raising import raises
+from representative_models import OTHER_MODELS
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
@@ -41,6 +42,7 @@ def poses(session: Session) -> Iterator[kic.Configuration]:
         yield session.configuration
 
 
+@pytest.mark.slow_for(*OTHER_MODELS)
 @pytest.mark.parametrize("name", kic.model_names())
 def test_solids_of_every_model_are_at_its_bodies(name: str) -> None:
     """Solids are finite, have areas, and lie at the joints and points of their bodies."""
@@ -128,6 +130,7 @@ def test_rods_of_cylinders_end_at_their_points() -> None:
         assert max(lengths) < 2.0
 
 
+@pytest.mark.slow
 def test_a_dead_centre_stops_the_motion_and_can_be_left() -> None:
     session = Session(kic.load("four-bar").at())
     assert session.drive("D")
@@ -171,6 +174,7 @@ def test_balls_are_set_as_a_whole() -> None:
     assert session.frame("trunk")[:3, :3] == pytest.approx(Rotation.from_rotvec([0.2, 0.4, 0]).as_matrix())
 
 
+@pytest.mark.slow
 def test_spins_of_rods_rest() -> None:
     """A rod between balls follows as one without spin; its spin, a coordinate without value, is held."""
     bodies = [kic.Body(name) for name in ("crank", "rod", "rocker")]
@@ -305,6 +309,7 @@ def test_dynamics_are_computed_only_for_plots_of_efforts(monkeypatch: pytest.Mon
         session.quantities(session.configuration)
 
 
+@pytest.mark.slow
 def test_frames_of_a_changed_mechanism(tmp_path: Path) -> None:
     """The time slider shows the changed mechanism with the same values of the coordinates."""
     pytest.importorskip("viser")
@@ -391,6 +396,7 @@ def test_addresses_of_meshes(uri: str, name: str, tmp_path: Path) -> None:
     assert _find("file:///C:/none.stl", tmp_path) is None
 
 
+@pytest.mark.slow
 def test_what_cannot_move_is_marked() -> None:
     session = Session(kic.load("four-bar").at())
     assert session.stopped().shape == (0, 3)
@@ -420,6 +426,7 @@ def test_what_cannot_move_is_marked() -> None:
     assert session.stopped() == pytest.approx(np.array([bars["D"].at]))
 
 
+@pytest.mark.slow
 def test_singular_configurations_nearby() -> None:
     """The rocker drives a four-bar as far as crank and coupler are in line."""
     session = Session(kic.load("four-bar").at())
@@ -513,6 +520,7 @@ def test_a_body_without_reference_point_is_no_part() -> None:
         viewer.stop()
 
 
+@pytest.mark.slow
 def test_ghosts_and_a_change_that_the_drivers_do_not_reach() -> None:
     pytest.importorskip("viser")
     viewer = kic.load("four-bar").at({"A": 2.5}).view(port=8910)
@@ -581,6 +589,7 @@ ROBOT = """<robot name="r"><material name="red"><color rgba="1 0 0 1"/></materia
 <joint name="k" type="fixed"><parent link="arm"/><child link="tool"/><origin xyz="3 0 0"/></joint></robot>"""
 
 
+@pytest.mark.slow
 def test_visual_meshes_of_a_robot(tmp_path: Path) -> None:
     trimesh = pytest.importorskip("trimesh", reason="meshes need trimesh")
     file = tmp_path / "r" / "urdf" / "r.urdf"

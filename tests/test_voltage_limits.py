@@ -64,6 +64,7 @@ def test_inductance_adds_the_jerk() -> None:
     assert k * 3 * r + R * J * 6 * r**2 / k + L * J * 6 * r**3 / k == pytest.approx(10.0, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_limits_by_name_and_one_sided() -> None:
     timed = tr.uniform(SWING, PUMA, voltage_limits={"elbow_motor": (-3.0, 10.0)})
     elbow = sampled(timed, PUMA)[:, 2]
@@ -86,6 +87,7 @@ def test_closed_mechanism_with_gears_and_friction(inductance: float) -> None:
     assert np.abs(sampled(timed, m)).max() == pytest.approx(24.0, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_path_in_tip_coordinates() -> None:
     """Coordinates that are neither those of the mechanism nor the joints of the motors; both timings."""
     m = five_bar(inductance=2e-3)
@@ -107,6 +109,7 @@ def test_path_in_tip_coordinates() -> None:
     assert -20.1 < Q.min() < Q.max() < 12.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["arm", "five-bar"])
 def test_fastest_respects_and_reaches_the_voltage(which: str) -> None:
     if which == "arm":

@@ -77,6 +77,9 @@ CASES = {
 }
 
 
+@pytest.mark.slow_for(
+    "four-bar by its rocker", "five-bar in other coordinates", "five-bar at its tip", "five-bar"
+)
 @pytest.mark.parametrize("name", CASES)
 def test_motor_quantities_match_drive(name: str) -> None:
     """Motor quantities of the run equal those of `motor_demand` for its motion; efforts are added."""
@@ -162,6 +165,7 @@ def test_sources_of_torque_are_efforts() -> None:
     assert not e.magnetic.any()
 
 
+@pytest.mark.slow
 def test_prescribed_motion_with_motors() -> None:
     m = five_bar()
     a = float(m.at().value("A"))
