@@ -17,7 +17,7 @@ from sampling import mismatch
 
 import kic
 
-DATA = json.loads((Path(__file__).parent / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
 TABLES = {(t["table"], t["quantity"]): t for t in DATA["tables"]}
 BAR, ROBOT = DATA["five_bar"], DATA["robot"]
 RATES, ACCELERATIONS = np.array(BAR["rates"]), np.array(BAR["accelerations"])

@@ -30,7 +30,7 @@ from sampling import mismatch
 
 import kic
 
-PAGES = json.loads((Path(__file__).parent / "data" / "appendix_d.json").read_text(encoding="utf-8"))
+PAGES = json.loads((Path(__file__).parents[1] / "data" / "appendix_d.json").read_text(encoding="utf-8"))
 SLIDER, BRICARD = PAGES["slider_crank"], PAGES["bricard_trihedral_equal"]
 X, Y, Z = np.eye(3)
 ORIGIN = (0, 0, 0)

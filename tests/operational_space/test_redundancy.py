@@ -14,7 +14,7 @@ from sampling import mismatch, random_tree
 
 import kic
 
-DATA = json.loads((Path(__file__).parent / "data" / "redundant.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "redundant.json").read_text(encoding="utf-8"))
 # mechanisms with a task of fewer rows than degrees of freedom
 TASKS = {
     "panda": "flange",

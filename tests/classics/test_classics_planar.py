@@ -17,7 +17,7 @@ from sampling import mismatch, solved
 import kic
 from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
 
-DATA = json.loads((Path(__file__).parent / "data" / "horn_planar.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "horn_planar.json").read_text(encoding="utf-8"))
 CASES = DATA["cases"]
 ERRATA = {erratum["id"]: erratum for erratum in DATA["errata"]}
 EPS = np.finfo(float).eps

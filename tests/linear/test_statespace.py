@@ -18,9 +18,9 @@ from scipy.signal import StateSpace, dlsim, lsim
 import kic
 from kic.kinematics.state import integrate
 
-CASE = json.loads((Path(__file__).parent / "data" / "freeman_state_space.json").read_text(encoding="utf-8"))[
-    "state_space"
-][0]
+CASE = json.loads(
+    (Path(__file__).parents[1] / "data" / "freeman_state_space.json").read_text(encoding="utf-8")
+)["state_space"][0]
 
 
 def freeman() -> kic.Mechanism:

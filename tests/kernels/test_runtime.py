@@ -60,7 +60,7 @@ def test_process_pools(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("this system can not fork")
     monkeypatch.setattr(pool, "THREAD_WORK_MIN_US", 1.0)
     monkeypatch.setenv("KIC_THREADS", "2")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(__file__).parent)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(__file__).parents[1])]))
     here = [answer(seed) for seed in range(3)]  # the parent's pool is alive now
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
         there = list(processes.map(answer, range(3), timeout=HANGS_S))

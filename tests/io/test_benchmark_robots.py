@@ -12,7 +12,7 @@ import kic
 
 pytest.importorskip("mujoco")
 pytest.importorskip("pinocchio")
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.robots import CLOSED_RTOL, OPEN_RTOL, MujocoPeer, compare_closed, compare_open
 
 BODY = '<inertial pos="0.1 0.02 0.03" mass="1.3" fullinertia="0.02 0.03 0.04 0.001 0.002 -0.003"/>'

@@ -15,7 +15,7 @@ import pytest
 import kic
 from kic.io import elements
 
-GUIDE = Path(__file__).parents[1] / "notebooks" / "guides" / "robots.md"
+GUIDE = Path(__file__).parents[2] / "notebooks" / "guides" / "robots.md"
 
 URDF = """<robot name="r"><link name="base"/>
 <link name="one"><inertial><origin xyz="0.1 0.2 0.3" rpy="0.1 0.2 0.3"/><mass value="2"/>

@@ -18,7 +18,7 @@ from sampling import STEP, agree, mismatch
 import kic
 from kic.classics.wrist_partitioned import WristPartitioned
 
-DATA = json.loads((Path(__file__).parent / "data" / "appendix_b.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "appendix_b.json").read_text(encoding="utf-8"))
 NUMBERS = DATA["numbers"]
 TABLES = {(t["table"], t["quantity"]): t for t in DATA["tables"]}
 ARM = WristPartitioned(*(NUMBERS["inputs"][x] for x in ("a23", "a34", "s11")))

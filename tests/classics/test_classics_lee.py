@@ -31,7 +31,7 @@ from kic.classics.split_dynamics import PARTS, EffortDeviation, SplitDynamics, s
 from kic.configuration import Configuration
 from kic.description.parts import as_matrix
 
-DATA = json.loads((Path(__file__).parent / "data" / "lee_puma.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "lee_puma.json").read_text(encoding="utf-8"))
 CASES = [(name, k) for name, system in DATA["systems"].items() for k in range(len(system["cases"]))]
 
 

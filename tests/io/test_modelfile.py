@@ -405,7 +405,7 @@ def test_endless_nesting(kind: str, refused) -> None:
     assert message == "is nested too deeply to be a model."
 
 
-CASES = tomllib.loads((Path(__file__).parent / "data" / "bad_models.toml").read_text(encoding="utf-8"))[
+CASES = tomllib.loads((Path(__file__).parents[1] / "data" / "bad_models.toml").read_text(encoding="utf-8"))[
     "case"
 ]
 

@@ -16,7 +16,7 @@ from sampling import mismatch
 
 from kic.classics.point_mass_arm import PointMassArm
 
-DATA = json.loads((Path(__file__).parent / "data" / "point_mass_arm.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "point_mass_arm.json").read_text(encoding="utf-8"))
 CASES = DATA["cases"]["cases"]
 FORMULA_ERRATA = [e for e in DATA["errata"] if "quantity" in e]
 ARM = PointMassArm()

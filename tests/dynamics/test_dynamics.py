@@ -251,7 +251,9 @@ def test_shipped_models_against_pinocchio_s_numbers() -> None:
     import json
     from pathlib import Path
 
-    data = json.loads((Path(__file__).parent / "data" / "arms_by_pinocchio.json").read_text(encoding="utf-8"))
+    data = json.loads(
+        (Path(__file__).parents[1] / "data" / "arms_by_pinocchio.json").read_text(encoding="utf-8")
+    )
     for name, case in data["models"].items():
         m = kic.load(name)
         for posture in case["postures"]:

@@ -19,7 +19,7 @@ import kic
 from kic.configuration import Configuration
 from kic.description.parts import as_matrix
 
-PAGES = json.loads((Path(__file__).parent / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
+PAGES = json.loads((Path(__file__).parents[1] / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
 BAR = PAGES["five_bar"]
 ARMS = ["horn-two-link", "puma560", "panda", "rrprrr", "twin-arm"]
 C = ("fx", "fy", "fz", "mx", "my", "mz")

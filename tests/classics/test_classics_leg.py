@@ -16,7 +16,7 @@ from sampling import STEP, mismatch
 import kic
 from kic.classics.leg import Leg
 
-DATA = json.loads((Path(__file__).parent / "data" / "leg.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[1] / "data" / "leg.json").read_text(encoding="utf-8"))
 CASES = [(name, k) for name, system in DATA["cases"].items() for k in range(len(system["cases"]))]
 FORMULA_ERRATA = [e for e in DATA["errata"] if e["kind"] == "formula"]
 BODY_OF = dict(zip(("column", "link2", "link3", "mass2", "mass3"), Leg.bodies, strict=True))
