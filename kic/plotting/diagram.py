@@ -337,9 +337,12 @@ class KinematicDiagram:
                     self._add("anchor", "", GROUND, [p.at, other.at], held, grounded=True)
 
     def _add_contacts(self) -> None:
+        # pinned contacts need no normal; in a plane picture it is in the plane
+        level = self.normal is not None and abs(self.normal[2]) > 0.5
+        upright = np.array([0.0, -1.0, 0.0] if level else [0.0, 0.0, 1.0])
         for contact in self.description.contacts:
             first, second = contact.bodies
-            normal = unit(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
+            normal = unit(contact.normal) if contact.normal else upright
             self._add(
                 "touch" if contact.closed else "lifted", contact.name, first, [contact.at],
                 direction_bodies=(second,), directions=normal[None], grounded=GROUND in contact.bodies,

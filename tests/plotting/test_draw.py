@@ -587,6 +587,22 @@ def test_dampers_lifted_feet_and_welds_have_their_signs(view) -> None:
     assert {"damper", "foot", "W"} <= {t.get_text() for t in picture.axes.texts}
 
 
+@pytest.mark.parametrize("view", [None, (-60, 30)])
+def test_a_pinned_foot_without_a_normal_stands_on_the_ground(view) -> None:
+    m = kic.Mechanism(
+        "foot",
+        [kic.Body("slide"), kic.Body("column"), kic.Body("foot")],
+        [
+            kic.Joint("P", "prismatic", ("ground", "slide"), axis=(1, 0, 0)),
+            kic.Joint("R", "prismatic", ("slide", "column"), axis=(0, 1, 0)),
+            kic.Joint("Q", "revolute", ("column", "foot"), at=(0, 0, 0), axis=Z),
+        ],
+        contacts=[kic.Contact("toe", "pinned", ("foot", "ground"), (1, 0, 0))],
+    )
+    picture = draw(m.at(), view=view)
+    assert {"touch"} <= {s.of for s in picture.shapes}
+
+
 @pytest.mark.slow
 def test_importing_kic_does_not_import_matplotlib() -> None:
     import subprocess
