@@ -393,3 +393,13 @@ def test_new_results_are_independent(name: str) -> None:
     assert not hasattr(inertia, "load")
     again = pickle.loads(pickle.dumps(f))
     assert np.array_equal(again(states[0]).I, made[0].I)
+
+
+def test_terms_of_strided_arrays_are_those_of_contiguous_ones() -> None:
+    m = kic.load("five-bar")
+    f = m.prepare("forward_dynamics")
+    given = [m.at().state, np.array([0.4, -0.7]), np.array([0.02, 0.05])]
+    spread = [np.repeat(a, 2)[::2] for a in given]
+    assert not any(a.flags.c_contiguous for a in spread)
+    for got, want in zip(f.terms(*spread), f.terms(*given), strict=True):
+        assert np.array_equal(got, want)

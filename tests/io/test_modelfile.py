@@ -168,6 +168,17 @@ PROSE = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("sign", "limit"), [("-", -math.inf), ("", math.inf)])
+def test_integers_beyond_floats_are_infinite(sign: str, limit: float, tmp_path: Path) -> None:
+    path, limits = tmp_path / "m.toml", tuple(sorted([0.0, limit]))
+    joint = kic.Joint("J", "prismatic", ("ground", "a"), axis=(0, 0, 1), limits=limits)
+    kic.Mechanism("m", [kic.Body("a")], [joint]).save(path)
+    text = path.read_text(encoding="utf-8")
+    assert f"{sign}inf" in text
+    path.write_text(text.replace(f"{sign}inf", f"{sign}1{'0' * 400}"), encoding="utf-8")
+    assert kic.load(path)["J"].limits == limits
+
+
 @pytest.mark.parametrize("prose", PROSE)
 def test_prose_is_returned(prose: str, tmp_path: Path) -> None:
     m = replace(
