@@ -7,10 +7,15 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from affected import select, skip_after_end
 from library_types import BUILD, link_kernels, missing
 from representative_models import OTHER_MODELS
 
 from kic.kernels.library import uses_cache
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--since", metavar="COMMIT", help="run tests that changes since a commit affect")
 
 
 def pytest_configure() -> None:
@@ -47,6 +52,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if wrong and config.args == config.getini("testpaths"):
         raise pytest.UsageError(f"`slow_for` names no parameter: {wrong}.")
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    if commit := config.option.since:
+        items[:] = select(items, commit)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that `--since` selects beyond the time that they have."""
+    skip_after_end(item)
 
 
 def pytest_collection_finish() -> None:

@@ -8,12 +8,12 @@ type checkers import.
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+from layers import layers
 
 import kic
 
@@ -27,14 +27,6 @@ BY_NAME = {
     "kernels.second_process.serve: import_module",
     "numerics.optional.import_optional: import_module",
 }
-
-
-@cache
-def layers() -> dict[str, int]:
-    """Return the height of each package and module at the top of kic."""
-    text = (ROOT.parent / "pyproject.toml").read_text(encoding="utf-8")
-    names = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]["layers"]
-    return {name.removeprefix("kic."): height for height, name in enumerate(reversed(names))}
 
 
 @cache
@@ -156,3 +148,8 @@ def test_only_short_methods_of_the_users_types_call_higher_layers() -> None:
 def test_every_package_has_a_layer() -> None:
     names = {p.relative_to(ROOT).parts[0].removesuffix(".py") for p in paths()}
     assert names == set(layers())
+
+
+def test_tests_have_the_layout_of_the_package() -> None:
+    folders = {path.parent.name for path in (ROOT.parent / "tests").glob("*/test_*.py")}
+    assert folders - {"benchmarks"} == set(layers())
