@@ -1,4 +1,4 @@
-"""README, pages, CHANGELOG and docstrings: code runs, printed output and shapes are correct, names exist."""
+"""README, pages, renames and docstrings: code runs, printed output and shapes are correct, names exist."""
 
 from __future__ import annotations
 
@@ -152,8 +152,6 @@ def test_notation_table_names_public_attributes() -> None:
 
 # --- renamed names
 
-SECTIONS = {"1.0": "### Renamed names\n", "parameters": "### Renamed parameters\n", "0.1.0": "### Renamed\n"}
-
 
 @cache
 def attributes(cls: type) -> set[str]:
@@ -199,15 +197,18 @@ def parameters(name: str) -> set[str]:
     return set(known)
 
 
-def table_of(section: str) -> dict[str, str]:
-    """Return the rows of a table of the CHANGELOG: the old name, and the new one or words."""
-    text = text_of(ROOT / "CHANGELOG.md").split(SECTIONS[section])[1]
-    rows = re.findall(
-        r"^\| `([\w.*()]+)` \| (.+?) \|$", re.split(r"^###? |^Modules", text, flags=re.M)[0], re.M
-    )
+def renames() -> dict[str, str]:
+    """Return renamed names and parameters: the old name, and the new one or words in parentheses."""
+    text = text_of(ROOT / ".github" / "renames.md")
+    rows = re.findall(r"^\| `([\w.*()]+)` \| (.+?) \|$", text, flags=re.MULTILINE)
     table = {old: (re.match(r"`([\w.*]+)`", new) or [new, f"({new})"])[1] for old, new in rows}
     assert len(table) == len(rows)
     return table
+
+
+def names_of(table: dict[str, str]) -> dict[str, str]:
+    """Return the rows of names that were public, without parameters and modules that were not."""
+    return {old: new for old, new in table.items() if "(" not in old and not old.startswith("kic.")}
 
 
 def renamed(name: str, table: dict[str, str]) -> str:
@@ -237,18 +238,12 @@ def check_rows(names: set[str], table: dict[str, str]) -> None:
     assert not [name for name, new in plain.items() if name != new and found(name) is not None]
 
 
-@pytest.mark.slow
-def test_changelog_lists_every_renamed_public_name_of_0_1_0() -> None:
-    table = table_of("0.1.0")
-    names = json.loads((DATA / "public_names_0.1.0.json").read_text(encoding="utf-8"))
-    old = {name for owner, members in names.items() for name in (owner, *(f"{owner}.{x}" for x in members))}
-    assert not missing(old, table_of("1.0") | table)
-    check_rows(old, table)
-
-
+@cache
 def before() -> tuple[set[str], dict[str, list[str]]]:
-    """Return the public names before the interface of 1.0, and the parameters of the callables."""
-    names, calls = set(), {}
+    """Return earlier public names, and the parameters of callables before the interface of 1.0."""
+    first = json.loads((DATA / "public_names_0.1.0.json").read_text(encoding="utf-8"))
+    names = {name for owner, members in first.items() for name in (owner, *(f"{owner}.{x}" for x in members))}
+    calls = {}
     owners = json.loads((DATA / "public_names_before_1.0.json").read_text(encoding="utf-8"))
     for owner, members in owners.items():
         for member, given in members.items():
@@ -262,14 +257,18 @@ def before() -> tuple[set[str], dict[str, list[str]]]:
 
 
 @pytest.mark.slow
-def test_changelog_lists_every_renamed_public_name() -> None:
-    """Each name of the signatures before 1.0 exists, or is a row of the CHANGELOG; no row is needless."""
-    table = table_of("1.0")
-    old, _ = before()
-    assert not missing(old, table)
-    check_rows(old, table)
-    for row in table:
-        assert missing(old, {name: new for name, new in table.items() if name != row}), row
+def test_every_renamed_public_name_is_listed() -> None:
+    """Each name that was public exists, or is a row of the table of renames; no row is needless."""
+    rows, old = names_of(renames()), before()[0]
+    assert not missing(old, rows)
+    check_rows(old, rows)
+    for row in rows:
+        assert missing(old, {name: new for name, new in rows.items() if name != row}), row
+
+
+def test_modules_that_moved_exist() -> None:
+    for new in (new for old, new in renames().items() if old.startswith("kic.")):
+        importlib.import_module(new)
 
 
 def unknown(table: dict[str, str], names: dict[str, str]) -> set[str]:
@@ -291,9 +290,13 @@ def unknown(table: dict[str, str], names: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_changelog_lists_every_renamed_parameter() -> None:
-    """Each parameter of the old signatures exists, or is a row of the CHANGELOG; no row is needless."""
-    names, table = table_of("1.0"), table_of("parameters")
-    assert not unknown(table, names)
-    for row in table:
-        assert unknown({name: new for name, new in table.items() if name != row}, names), row
+def test_every_renamed_parameter_is_listed() -> None:
+    """Each earlier parameter exists, or is a row of the table of renames; no row is needless."""
+    names, rows = names_of(renames()), {old: new for old, new in renames().items() if "(" in old}
+    assert not unknown(rows, names)
+    for row in rows:
+        assert unknown({name: new for name, new in rows.items() if name != row}, names), row
+
+
+def test_changelog_is_short_before_a_release() -> None:
+    assert len(text_of(ROOT / "CHANGELOG.md").splitlines()) <= 40

@@ -591,14 +591,8 @@ REASONS: dict[Row, str] = {
     ): "notation: w, φ and e",
     ("(4-30)", "kic.transfer.constraint_system.ConstraintSystem"): "notation: the vector y",
     ("(2-228) to (2-236)", "kic.description.motors.Motor"): "constants of a motor",
-    (
-        "(2-228) to (2-236)",
-        "kic.kernels.runge_kutta.add_motors",
-    ): "runs: tests/simulation/test_voltage_runs.py",
-    (
-        "(2-241) to (2-252)",
-        "kic.linear.state_space.StateSpaceBuilder",
-    ): "tables: tests/linear/test_statespace.py",
+    ("(2-228) to (2-236)", "kic.kernels.runge_kutta.add_motors"): "runs: test_voltage_runs.py",
+    ("(2-241) to (2-252)", "kic.linear.state_space.StateSpaceBuilder"): "tables: test_statespace.py",
 }
 
 

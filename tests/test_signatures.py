@@ -64,7 +64,7 @@ def callables() -> dict[str, inspect.Signature]:
 def test_public_signatures_are_those_on_file() -> None:
     pinned = signatures.FILE.read_text(encoding="utf-8").splitlines()
     changed = list(unified_diff(pinned, signatures.lines(), "pinned", "now", lineterm="", n=0))
-    remedy = "If the change is meant, run `python tests/signatures.py` and list renamed names in CHANGELOG."
+    remedy = "If the change is meant, run `python tests/signatures.py` and edit .github/renames.md."
     assert not changed, "\n".join([remedy, *changed[2:]])
 
 
