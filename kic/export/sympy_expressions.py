@@ -16,7 +16,8 @@ def sympy_expressions(export: Export) -> dict[str, Any]:
     """Return arrays (NumPy, of expressions) by the names of the outputs, without the guard.
 
     Symbols have the names of the coordinates; those of rates are `name_d`, of accelerations `name_dd`, of
-    efforts `name_effort`; those of parameters are their names. Decimal numbers become fractions.
+    jerks `name_ddd`; those of parameters are their names. Those of other inputs end with the name of the
+    input, such as `name_effort`. Decimal numbers become fractions.
     """
     sympy = import_optional("sympy", "test", "Expressions require SymPy")
     if export.step is not None:
@@ -30,11 +31,19 @@ def sympy_expressions(export: Export) -> dict[str, Any]:
         cos, sin, sqrt, abs, arctan2 = sympy.cos, sympy.sin, sympy.sqrt, sympy.Abs, sympy.atan2
         minimum, maximum = sympy.Min, sympy.Max
 
-    endings = {"qd": "_d", "qdd": "_dd", "effort": "_effort"}
+    endings = {"state": "", "parameters": "", "qd": "_d", "qdd": "_dd", "qddd": "_ddd"}
     given = {
-        a.name: [sympy.Symbol(f"{label}{endings.get(a.name, '')}", real=True) for label in a.labels]
+        a.name: [sympy.Symbol(f"{label}{endings.get(a.name, f'_{a.name}')}", real=True) for label in a.labels]
         for a in export.inputs
     }
+    symbols = [symbol for own in given.values() for symbol in own]
+    if len({*symbols}) < len(symbols):
+        twice = sorted({str(x) for x in symbols if symbols.count(x) > 1})
+        raise InputError(
+            f"Symbols of all inputs must be distinct, got {', '.join(twice)} twice. Rename the joint.",
+            key="to",
+            names=tuple(twice),
+        )
     assert export.answer is not None  # for the type checker
     # fractions of decimal numbers keep sums such as 0.3 + 0.2 readable
     exact = [
