@@ -41,6 +41,7 @@ from kic.transfer.program import (
     LAYOUT,
     MotionTerms,
     Table,
+    Transfer,
     flat_members,
     output_motion,
 )
@@ -290,7 +291,7 @@ class Tables(Evaluator):
         of: str | Iterable[str],
         order: int,
         parts: tuple[str, ...],
-        wrt: str | Iterable[str] | None = None,
+        wrt: str | Iterable[str] | Transfer | None = None,
         check_results: bool = True,
     ) -> None:
         outputs = names_of(of, least=0 if parts else 1)

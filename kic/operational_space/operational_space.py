@@ -23,6 +23,7 @@ from kic.numerics.arrays import (
 from kic.numerics.display import Printable, Summary
 from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.program import Transfer
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
@@ -47,7 +48,7 @@ class TaskEvaluator(Evaluator):
         of: str | Iterable[str],
         order: int,
         parts: tuple[str, ...],
-        wrt: str | Iterable[str] | None,
+        wrt: str | Iterable[str] | Transfer | None,
     ) -> None:
         self._model, self._tables = model, Tables(model, names_of(of, "of", least=1), order, parts, wrt)
         names, want = self._tables._outputs, self._tables._program.want
@@ -260,12 +261,12 @@ class OperationalSpaceEvaluator(TaskEvaluator):
     _batched, _workspace = frozenset((1, 2, 5, 6)), 4
 
     def __init__(
-        self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | None = None
+        self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | Transfer | None = None
     ) -> None:
         super().__init__(model, of, 2, PARTS, wrt)
         P, M = len(self.rows), len(self.coordinates)
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)
-        self._scaling = task_scaling(model, self._rows, weighting, wrt, M)[0]
+        self._scaling = task_scaling(model, self._rows, weighting, self._transfer)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
         self._layout = Layout([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 

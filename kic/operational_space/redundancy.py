@@ -41,6 +41,7 @@ from kic.operational_space.weighting import (
 
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
+    from kic.transfer.program import Transfer
 
 
 _NUMBERS_ONLY = "A prepared evaluator computes numbers only. Use Configuration.resolve_redundancy for this."
@@ -224,7 +225,7 @@ class RedundancyEvaluator(TaskEvaluator):
         weight: Weight = "minimum norm",
         law: Law = "consistent",
         damping: Damping = None,
-        wrt: str | Iterable[str] | None = None,
+        wrt: str | Iterable[str] | Transfer | None = None,
         effort: bool = False,
         order: int = 2,
     ) -> None:
@@ -243,7 +244,7 @@ class RedundancyEvaluator(TaskEvaluator):
         request = [order, self.weighting.metric, self.weighting.consistent]
         # without and with given rates
         self._requests = tuple(np.array([*request, given, self._effort]) for given in (False, True))
-        self.scaling = task_scaling(model, self._rows, self.weighting, wrt, M)
+        self.scaling = task_scaling(model, self._rows, self.weighting, self._transfer)
         given = self.weighting.metric == lay.GIVEN_METRIC
         # a broadcast matrix has other strides, for which the kernel would be compiled again
         shape = prod(self.weighting.batch), M * M if given else 0

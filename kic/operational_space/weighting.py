@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from kic.numerics.arguments import choice
 from kic.numerics.arrays import ordinary, real_array, reals
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, row_scales
-from kic.transfer.program import Program
+from kic.transfer.program import Program, Transfer
 
 Weight = Literal["minimum norm", "minimum kinetic energy"] | Any
 Law = Literal["consistent", "instantaneous"]
@@ -151,9 +150,7 @@ class RightInverse:
         return np.where(ratio.real < 1, -2 * largest * (1 - ratio) * slope / near, 0.0)
 
 
-def task_scaling(
-    model: CompiledModel, rows: Rows, weighting: Weighting, wrt: str | Iterable[str] | None, size: int
-) -> np.ndarray:
+def task_scaling(model: CompiledModel, rows: Rows, weighting: Weighting, transfer: Transfer) -> np.ndarray:
     """Return scale factors (B or 1, P) that make the rows of G Q⁻¹Gᵀ dimensionless.
 
     They are squared units of the rows over the mean diagonal entry of the weight. They measure damping and
@@ -166,7 +163,7 @@ def task_scaling(
         of_tree = Program(model.identity, masses=model.masses, loads=model.loads, want=lay.WANT_INERTIA)
         I = of_tree.run(model.reference_state, batch=()).model[0].real
         return task[None] / np.mean(np.einsum("nn->n", I) * lengths**2)
-    columns = model.transfer_for(wrt).coordinate_scale
+    columns, size = transfer.coordinate_scale, transfer.size
     if weighting.metric == lay.UNIT_METRIC:
         return task[None] / np.mean(columns**2)
     diagonal = np.einsum("bnn->bn", weighting.matrix.reshape(prod(weighting.batch), size, size))
