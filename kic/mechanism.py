@@ -822,12 +822,12 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         question : str or list of str
-            A question of `prepare` other than "pose", or "actuation_map", which only `export` has.
+            A question of `prepare`, or "actuation_map", which only `export` has.
             "position" closes the loops; "resolve_redundancy" has no `damping` and no `effort`.
             "actuation_map" is between motors `wrt` and joints `of`. Its inputs are values and rates of
             motors, and efforts at joints. Its results are the joints' values, their derivative J by the
             motors, the rate of J, motor efforts, and the reflected inertia, which ``inertia=False`` leaves
-            out.
+            out. "pose" has the results p, R, twist and G.
         to : {"c", "casadi", "fmu", "jax", "sympy", "torch", "numpy", "polynomial", "table"}
             Target. The extras `casadi`, `jax` and `torch` install these packages. "fmu" is for
             "forward_dynamics", and closes the loops in any case. "polynomial" and "table" are for

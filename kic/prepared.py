@@ -82,7 +82,7 @@ QUESTIONS: dict[tuple[str, ...], Question] = {
     ("inverse_dynamics",): Question(Efforts, "questions.inverse_dynamics"),
     ("motion",): Question(OutputMotions, "questions.motion"),
     ("operational_space",): Question(_operational_space, "tasks.operational_space"),
-    ("pose",): Question(_pose),
+    ("pose",): Question(_pose, "tasks.pose"),
     ("position",): Question(PositionSolver, "questions.position"),
     ("resolve_redundancy",): Question(_resolve_redundancy, "tasks.resolve_redundancy"),
     ("actuation_map",): Question(None, "questions.actuation_map"),

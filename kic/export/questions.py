@@ -18,9 +18,9 @@ from kic.export.closing import closing, equations
 from kic.export.derivatives import with_derivatives
 from kic.export.parameters import Parameters
 from kic.export.trace import Argument, Trace
-from kic.export.tracer import Tracer, arctan2
+from kic.export.tracer import Tracer
 from kic.kernels import layout as lay
-from kic.kinematics.euler import middle_cosine
+from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import check_order, flag, integer, names_of, text
 from kic.position import initial_states
@@ -122,18 +122,6 @@ class Export:
         return [*own, given["state"], *found, branch, guard]
 
 
-def _complete(tracer: Tracer, rows: Any, values: np.ndarray) -> np.ndarray:
-    """Return the values (P,) of requested rows; NaN for rates without values."""
-    values, offsets = values.copy(), list(tracer.offsets)
-    for row, _ in rows.offsets:
-        values[row] = values[row] + offsets.pop(0)
-    for row, sine, cosine, _ in rows.angles:
-        c = middle_cosine(values, sine) if cosine < 0 else values[cosine]
-        values[row] = arctan2(values[sine], c) + offsets.pop(0)
-    values = values if rows.select is None else values[rows.select]
-    return np.where(rows.valued, values, np.nan)
-
-
 _AXES = {
     "value": "[p]: value of row p (NaN for rates without a value)",
     "G": "[p][n] = d value[p] / d q[n], the Jacobian",
@@ -157,10 +145,7 @@ def _tables(
     made: list[tuple[Argument, Any]] = []
     if names:
         rows = found.outputs.rows  # type: ignore[union-attr]
-        values, *tensors = (a[0] for a in found.arrays)
-        values = _complete(tracer, rows, values)
-        if rows.select is not None:
-            tensors = [t.take(rows.select, axis=0) for t in tensors]
+        values, *tensors = tracer.rows(found)
         tensors = transfer.in_coordinates(tensors, range(1, len(tensors) + 1))
         for name in names:
             span = rows.spans[name]
@@ -168,7 +153,7 @@ def _tables(
             for letter, a in zip(_AXES, (values, *tensors), strict=False):
                 made.append((Argument(f"{name}.{letter}", a[span].shape, _AXES[letter], labels), a[span]))
     if parts:
-        tensors = transfer.in_coordinates([a[0] for a in found.model], (2, 3, 1, 2))
+        tensors = transfer.in_coordinates([a[0] for a in found.model], (2, 3, 1, 2)[: len(parts)])
         made += [
             (Argument(n, a.shape, _AXES[n], transfer.labels), a) for n, a in zip(parts, tensors, strict=True)
         ]
@@ -209,14 +194,25 @@ def _rates(tracer: Tracer, *names: str) -> list[np.ndarray]:
 def _efforts(tracer: Tracer, want: int, second: str, name: str) -> list[tuple[Argument, Any]]:
     """Return efforts or accelerations, as `evaluator.Motions`."""
     transfer: Any = tracer.transfer
+    if want & lay.WANT_FORWARD:
+        tracer.check_inertia()
     columns = tuple(a[None] for a in _rates(tracer, "qd", second))
     if transfer.permutation is not None:
         columns = tuple(a[:, np.argsort(transfer.permutation)] for a in columns)
     found = tracer.launch(
         lambda model: model.program(tracer.transfer_of(model), want=want, along=True), *columns
     )
-    (T,) = transfer.in_coordinates([found.T[:, : transfer.size]], (1,))
-    return [(Argument(name, (transfer.size,), _RATES[name], transfer.labels), T[0])]
+    size, (qd, given) = transfer.size, (a[0] for a in columns)
+    I, bias = tracer.cut_joint_terms(want & BOTH, qd)
+    if want & lay.WANT_FORWARD:  # from the terms, also where the kernel doubts I*
+        T = given - bias - found.T[0, size : 2 * size]
+        L = (I + found.T[0, 2 * size : -2].reshape(size, size)).reshape(-1)
+        factor_symmetric(L, 0, size)
+        solve_symmetric(L, 0, size, T, 0, 1)
+    else:
+        T = found.T[0, :size] + I @ given + bias
+    (T,) = transfer.in_coordinates([T], (1,))
+    return [(Argument(name, (size,), _RATES[name], transfer.labels), T)]
 
 
 def inverse_dynamics(tracer: Tracer, loads: bool = True) -> list[tuple[Argument, Any]]:

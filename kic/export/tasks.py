@@ -11,9 +11,15 @@ from kic.errors import InputError
 from kic.export.trace import Argument
 from kic.export.tracer import OBJECT, Tracer
 from kic.kernels import layout as lay
+from kic.kinematics.outputs import XYZ, make_rows
 from kic.kinematics.queries import kernel
+from kic.numerics.arguments import instance
 from kic.operational_space.operational_space import OperationalSpaceEvaluator, TaskEvaluator
+from kic.operational_space.pose import with_axes
 from kic.operational_space.redundancy import RedundancyEvaluator
+from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.program import Program
+from kic.transfer.targets import frame_part
 
 _Made = list[tuple[Argument, Any]]
 
@@ -22,13 +28,18 @@ def _run(tracer: Tracer, e: TaskEvaluator, order: int, want: int, *between: Any,
     """Return the results of the kernel of an evaluator, one array for each block of its layout."""
     evaluator: Any = e
     of = evaluator._tables._outputs
+    if want & lay.WANT_INERTIA:
+        tracer.check_inertia()
     found = tracer.launch(lambda m: m.program(tracer.transfer_of(m), of, order, want))
     table = np.full((1, evaluator._layout.width), 0.0, object)
     scratch = np.full(evaluator._scratch, 0.0, object)
     shares = np.zeros((1, quality)) if quality > 1 else np.zeros(1)
     request, *others = between
     arguments = evaluator._plan, *request, found.T, found.K, *others, scratch, shares, table
-    kernel(evaluator._entry).py_func(*arguments)
+    try:
+        kernel(evaluator._entry).py_func(*arguments)
+    except ZeroDivisionError:  # by a pivot that is exactly zero
+        shares.fill(0.0)
     if not shares.min() > lay.PIVOT_SHARE_MIN:
         raise InputError(
             "`of` must be rows that are independent at `near`. Choose another configuration.", key="of"
@@ -38,7 +49,7 @@ def _run(tracer: Tracer, e: TaskEvaluator, order: int, want: int, *between: Any,
 
 def operational_space(tracer: Tracer, of: str | Iterable[str]) -> _Made:
     """Return Λ, the consistent inverse, μ, p and damping of a task; see `OperationalSpace`."""
-    e = OperationalSpaceEvaluator(tracer.model, of, tracer.transfer.names)
+    e = OperationalSpaceEvaluator(tracer.model, of, tracer.transfer)
     scaling = e._scaling.reshape(-1)
     found = _run(tracer, e, 2, lay.WANT_INERTIA | lay.WANT_LOADS, (), scaling, quality=1)
     names = "Lambda", "inverse", "mu", "p", "damping"
@@ -66,7 +77,7 @@ def resolve_redundancy(
     """Return rates, accelerations and multipliers; see `RedundancyResolution`."""
     if damping is not None:
         raise InputError("`damping` must be None: it is a branch on the mobility of the task.", key="damping")
-    e = RedundancyEvaluator(tracer.model, of, criterion, law, None, tracer.transfer.names, False, order)
+    e = RedundancyEvaluator(tracer.model, of, criterion, law, None, tracer.transfer, False, order)
     size, P = tracer.transfer.size, len(e.rows)
     given = [("ud", P, "rates of the task", e.rows), ("udd", P, "accelerations of the task", e.rows)][:order]
     given += [("secondary", size, "rates z whose null-space part is added", e.coordinates)]
@@ -85,3 +96,27 @@ def resolve_redundancy(
     if order > 1:
         made.append((Argument("qdd", qdd.shape, "accelerations of the coordinates", e.coordinates), qdd))
     return [*made, (Argument("multiplier", multiplier.shape, "Lagrange multipliers", e.rows), multiplier)]
+
+
+def pose(tracer: Tracer, of: str) -> _Made:
+    """Return position and orientation of a frame or body, its twist and its Jacobian; see `PoseMotion`."""
+    name, labels = instance("of", of, str), tracer.transfer.labels
+    frame_part(tracer.model.tree, name)
+
+    def program(model: CompiledModel) -> Program:
+        tree = model.tree
+        rows = with_axes(tree, make_rows(tree, (name,)), [frame_part(tree, name)])
+        return Program(tracer.transfer_of(model), rows, 1, model=model)
+
+    qd = tracer.input("qd", np.full(len(labels), 0.7), "rates of the coordinates", labels)
+    found = tracer.launch(program)
+    values, G = tracer.rows(found)
+    (G,) = tracer.transfer.in_coordinates([G], (1,))
+    R = found.arrays[0][0][-9:].reshape(3, 3).T
+    rows = found.outputs.rows.labels  # type: ignore[union-attr]
+    return [
+        (Argument("p", (3,), "position of the reference point", rows[:3]), values[:3]),
+        (Argument("R", (3, 3), "[a][b], orientation: column b is axis b of the part in world axes", XYZ), R),
+        (Argument("twist", (6,), "velocity of the point, then angular velocity", rows), G @ qd),
+        (Argument("G", G.shape, "[p][n] = d twist[p] / d qd[n], the Jacobian", rows), G),
+    ]

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import InputError, SingularError
+from kic.description.parts import Joint
+from kic.errors import SingularError
 from kic.export.parameters import Parameters
 from kic.export.trace import Argument, Graph, Scalar, Trace, make_trace
 from kic.kernels import layout as lay
+from kic.kinematics.euler import middle_cosine
+from kic.kinematics.outputs import Rows
 from kic.kinematics.queries import Query, kernel
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.program import ARGUMENTS, Program, Table, Transfer
+from kic.transfer.program import ARGUMENTS, BOTH, Program, Table, Transfer, joint_laws, terms_along
 
 OBJECT = np.dtype(object)
 
@@ -32,6 +35,8 @@ class Tracer:
         self.graph, self.model, self.parameters = Graph(), model, parameters
         self.transfer_of, self.transfer = transfer_of, transfer_of(model)
         self.inputs: list[Argument] = []
+        # constants that complete the values of the rows launched last
+        self._offsets = np.zeros(0)
         about = "state, see Configuration.state: coordinates of the spanning tree, quaternions (w, x, y, z)"
         self.state = self.input("state", near, about, _state_labels(model), near)
 
@@ -64,13 +69,6 @@ class Tracer:
         """Return the results of a program for the state."""
         program = find(self.model)
         transfer: Any = program.transfer
-        if program.cut_joints:
-            joints = ", ".join(joint.name for joint in self.model.cut_joint_loads)
-            raise InputError(
-                f"Springs, dampers and armature of cut joints cannot be exported, got {joints}. Name the "
-                "joint in `coordinates` of the mechanism, so that another one is cut.",
-                names=tuple(joint.name for joint in self.model.cut_joint_loads),
-            )
         choice = None
         if transfer.system is not None:
             near = np.array([float(x) for x in self.state])[None]
@@ -88,7 +86,6 @@ class Tracer:
                 _offsets(find(model)),
             ]
         )
-        self.offsets = offsets
         out = program.table(1, OBJECT, rates)
         for query, own in zip(program.queries, numbers, strict=True):
             query = _with_numbers(query, own)
@@ -96,10 +93,60 @@ class Tracer:
             for a in arguments:
                 if isinstance(a, np.ndarray) and a.dtype == OBJECT and a.size and a.flat[0] is None:
                     a.fill(0.0)
-            kernel(query.entry).py_func(*arguments)
+            try:
+                kernel(query.entry).py_func(*arguments)
+            except ZeroDivisionError as error:
+                raise SingularError(
+                    f"Loops or inertia of '{program.name}' are singular at `near`. Choose another."
+                ) from error
         if len(out.quality) and not out.quality[0, lay.PIVOT] > 0:
             raise SingularError(f"The loops of '{program.name}' are singular at `near`. Choose another.")
+        if program.want & BOTH and not program.along:
+            self._add_cut_joints(program, out)
+        self._offsets = offsets
         return out
+
+    def check_inertia(self) -> None:
+        """Raise `SingularError` if some motion moves no mass at `near`."""
+        near = np.array([[float(x) for x in self.state]])
+        program = self.model.program(self.transfer, want=lay.WANT_INERTIA, keep=True)
+        program.check_inertia(program.run(near), near)
+
+    def _add_cut_joints(self, program: Program, out: Table) -> None:
+        """Add the laws of joints that are no columns of the tree, unless they are and remain zero."""
+
+        def motion(joint: Joint, order: int) -> tuple[np.ndarray, ...]:
+            found = self.launch(lambda model: model.program(self.transfer_of(model), joint.name, order))
+            values, *tensors = self.rows(found)
+            values = np.where(found.outputs.rows.valued, values, joint.rest)  # type: ignore[union-attr]
+            return values[None], *(a[None] for a in tensors)
+
+        laws = self.numbers(lambda model: [joint_laws(joint) for joint in model.tree.cuts])
+        joints = zip(self.model.tree.cuts, laws, strict=True)
+        program.add_joints(out, [(joint, law) for joint, law in joints if law.any()], motion)
+
+    def cut_joint_terms(self, want: int, qd: np.ndarray) -> tuple[Any, Any]:
+        """Return I* (m, m) and bias (m,), at rates (m,), of joints that are no columns of the tree."""
+        program = self.model.program(self.transfer, want=want)
+        out = program.table(1, OBJECT)
+        out.K.fill(0.0)
+        self._add_cut_joints(program, out)
+        I, bias, _, _ = terms_along(out.model, qd[None])
+        return I[0], bias[0]
+
+    def rows(self, found: Table) -> list[np.ndarray]:
+        """Return values (P,), G, H, D of the rows launched last; NaN for the values of rates without them."""
+        rows: Rows = found.outputs.rows  # type: ignore[union-attr]
+        values, *tensors = (a[0] for a in found.arrays)
+        values, offsets = values.copy(), list(self._offsets)
+        for row, _ in rows.offsets:
+            values[row] = values[row] + offsets.pop(0)
+        for row, sine, cosine, _ in rows.angles:
+            c = middle_cosine(values, sine) if cosine < 0 else values[cosine]
+            values[row] = arctan2(values[sine], c) + offsets.pop(0)
+        if rows.select is not None:
+            values, *tensors = (t.take(rows.select, axis=0) for t in (values, *tensors))
+        return [np.where(rows.valued, values, np.nan), *tensors]
 
 
 def arctan2(sine: Any, cosine: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 from kic.description.parts import Body, Frame
 from kic.errors import InputError, invalid
 from kic.evaluator import Evaluator, checked_state, known_members
-from kic.kinematics.outputs import OMEGA, make_rows, plain_rows
+from kic.kinematics.outputs import OMEGA, Rows, make_rows, plain_rows
 from kic.kinematics.queries import kernel
+from kic.kinematics.tree import Tree
 from kic.numerics.arguments import flag, instance, names_of
 from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
 from kic.numerics.rotations import is_rotation, vector_from_matrix
@@ -54,6 +55,14 @@ class RowMotion:
     _call: tuple[Any, Any]
 
 
+def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
+    """Return rows followed, behind the selected ones, by the three axes of parts, 9 entries each."""
+    own = plain_rows(tree, [*rows.source, *(item for part in parts for item in axis_items(tree, part))])
+    select = np.arange(rows.height) if rows.select is None else rows.select
+    tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source", "item_of")}
+    return replace(rows, **tables, select=select)
+
+
 class RowEvaluator:
     """Evaluator of the motion of rows, with orientations where all three angular velocities are rows.
 
@@ -74,21 +83,19 @@ class RowEvaluator:
         tree, rows = model.tree, make_rows(model.tree, names_of(of, least=1))
         self.labels, self.valued = rows.labels, rows.valued
         self.turned: dict[str, list[int]] = {}
-        items = list(rows.source)
+        parts = list[Body | Frame]()
         for name in dict.fromkeys(label.rpartition(".")[0] for label in rows.labels):
             part = tree.description._parts.get(name)
             wanted = [f"{name}.{w}" for w in OMEGA]
             if isinstance(part, Body | Frame) and set(wanted) <= set(rows.labels):
                 self.turned[name] = [rows.labels.index(label) for label in wanted]
-                items += axis_items(tree, part)
-        own = plain_rows(tree, items)
-        select = np.arange(rows.height) if rows.select is None else rows.select
+                parts.append(part)
+        full = with_axes(tree, rows, parts)
+        assert full.select is not None  # for the type checker
         # a slice is a view
-        whole = np.array_equal(select, np.arange(len(select)))
-        self._select: Any = slice(0, len(select)) if whole else select
+        whole = np.array_equal(full.select, np.arange(len(full.select)))
+        self._select: Any = slice(0, len(full.select)) if whole else full.select
         self._rows, self._model, self._first = rows, model, rows.height
-        tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source", "item_of")}
-        full = replace(rows, **tables, select=select)
         self._program = Program(model.transfer_for(wrt), full, 1, model=model)
         self.transfer = self._program.transfer
         self.coordinates = self.transfer.labels
@@ -97,7 +104,7 @@ class RowEvaluator:
         hot = self.transfer.is_compiled and not rows.euler
         self._one = (model.tree.state_size,) if hot else None
         P = len(rows.labels)
-        self.places = (rows.height, own.height) if self._views else (P, P + 9 * len(self.turned))
+        self.places = (rows.height, full.height) if self._views else (P, P + 9 * len(self.turned))
 
     def __call__(self, state: Any, qd: Any = None, out: RowMotion | None = None) -> RowMotion:
         """Return the motion of the rows at a state, in earlier results `out` if they are given."""

@@ -43,6 +43,7 @@ from kic.transfer.conditioning import larger
 from kic.transfer.constraint_system import row_scales, system_query
 
 if TYPE_CHECKING:
+    from kic.description.parts import Joint
     from kic.transfer.closure import Closure
     from kic.transfer.compiled_model import CompiledModel
 
@@ -549,24 +550,41 @@ class Program:
             check_finite(quantity, self.name, part)
 
     def _add_cut_joints(self, out: Table, states: np.ndarray) -> None:
-        """Add inertia, loads and damping of joints that are no columns of the tree."""
+        """Add the laws of joints that are no columns of the tree, at states (B, S)."""
+        out.finite = False
+        model, transfer = self.model, self.transfer
+        assert model is not None  # for the type checker
+
+        def motion(joint: Joint, order: int) -> tuple[np.ndarray, ...]:
+            c = model.rates_of(transfer, joint.name, order, states)
+            values = np.where(np.isnan(c.values), np.array(joint.rest), c.values)
+            return (values, c.G) if order < 2 else (values, c.G, c.needed("H", 2))
+
+        self.add_joints(out, [(joint, joint_laws(joint)) for joint in model.cut_joint_loads], motion)
+
+    def add_joints(
+        self,
+        out: Table,
+        joints: Iterable[tuple[Joint, np.ndarray]],
+        motion: Callable[[Joint, int], tuple[np.ndarray, ...]],
+    ) -> None:
+        """Add inertia, loads and damping of joints that are no columns of the tree, by their laws (4, n).
+
+        ``motion(joint, order)`` returns values (B, n), which are `rest` for rates without values, G (B, n, m)
+        and to order 2 H (B, n, m, m) of the coordinates of a joint. For laws see `joint_laws`.
+        """
         parts = out.model
         inertia, loads = (parts[:2], parts[2:]) if self.want & lay.WANT_INERTIA else ([], parts)
-        out.finite = False
-        assert self.model is not None  # for the type checker
-        for joint in self.model.cut_joint_loads:
-            rotor = np.array(joint.armature)
-            c = self.model.rates_of(self.transfer, joint.name, 2 if inertia else 1, states)
+        for joint, (stiffness, rest, drag, rotor) in joints:
+            values, G, *H = motion(joint, 2 if inertia else 1)
             if inertia:
                 I, P = inertia
-                I += np.einsum("bpa,p,bpc->bac", c.G, rotor, c.G)
-                P += np.einsum("bpk,p,bpac->bkac", c.G, rotor, c.needed("H", 2))
-            if not loads:
-                continue
-            load, damping = loads
-            stretch = np.where(np.isnan(c.values), 0.0, c.values - np.array(joint.rest))
-            load -= np.einsum("bpa,p,bp->ba", c.G, np.array(joint.stiffness), stretch)
-            damping += np.einsum("bpa,p,bpc->bac", c.G, np.array(joint.damping), c.G)
+                I += np.einsum("bpa,p,bpc->bac", G, rotor, G)
+                P += np.einsum("bpk,p,bpac->bkac", G, rotor, H[0])
+            if loads:
+                load, damping = loads
+                load -= np.einsum("bpa,p,bp->ba", G, stiffness, values - rest)
+                damping += np.einsum("bpa,p,bpc->bac", G, drag, G)
 
     @cached_property
     def scaling(self) -> Scaling:
@@ -632,7 +650,7 @@ class Program:
 
         tensors = self.dynamics.split(found.K, batch)
         if transfer.permutation is not None:
-            tensors = transfer.in_coordinates(list(tensors), (2, 3, 1, 2))
+            tensors = transfer.in_coordinates(list(tensors), (2, 3, 1, 2)[: len(tensors)])
         return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
 
     def check_inertia(self, found: Table, states: np.ndarray) -> None:
@@ -758,12 +776,7 @@ class Program:
         out = program.table(len(states), states.dtype)
         out.K[:] = 0
         program._add_cut_joints(out, states)
-        I, P, *loads = out.model
-        bias = np.einsum("bkac,ba,bc->bk", P, v, v)
-        if not loads:
-            return I, bias, 0.0, 0.0
-        load, drag = loads[0], _times(loads[1], v)
-        return I, bias + drag - load, (load * v).sum(axis=1), (drag * v).sum(axis=1)
+        return terms_along(out.model, v)
 
     def motion_function(self) -> Callable[..., Any]:
         """Return the function that runs the kernel for one real state along a motion.
@@ -817,6 +830,21 @@ def tree_motion_query(transfer: Transfer, masses: Masses, loads: Loads, want: in
     )
     found.plan[2, lay.STATE_SIZE] = tree.state_size
     return found
+
+
+def joint_laws(joint: Joint) -> np.ndarray:
+    """Return stiffness, rest, damping and armature (4, n) of the coordinates of a joint."""
+    return np.array([joint.stiffness, joint.rest, joint.damping, joint.armature])
+
+
+def terms_along(tensors: Sequence[np.ndarray], v: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    """Return I*, bias, and powers of loads and dampers, of tensors of dynamics at rates (B, m)."""
+    I, P, *loads = tensors
+    bias = np.einsum("bkac,ba,bc->bk", P, v, v)
+    if not loads:
+        return I, bias, 0.0, 0.0
+    load, drag = loads[0], _times(loads[1], v)
+    return I, bias + drag - load, (load * v).sum(axis=1), (drag * v).sum(axis=1)
 
 
 def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -360,7 +360,7 @@ def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
     assert "k < 3;" in (tmp_path / "four_bar_coefficients.c").read_text()
     for more, message in (
         (["--question", "coefficients"], "--of must be given"),
-        (["--question", "pose"], "forward_dynamics"),
+        (["--question", "sweep"], "forward_dynamics"),
         (["--question", "position", "--order", "2"], "--order must be left out"),
         (["--steps", "3"], "--steps must be left out without --close"),
     ):
