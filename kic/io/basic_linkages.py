@@ -192,7 +192,7 @@ def four_bar(
     if C is None:
         message = f"`angle` must be within the range of the crank, {low:.4g} to {high:.4g}, got {theta:g}."
         raise InputError(message, key="angle", got=theta, range=(low, high))
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, A=theta)
     for body, a, b in (("crank", A, B), ("coupler", B, C), ("rocker", D, C)):
         parts.bar(body, a, b)
     turned, followed = line_angle(B, C), line_angle(D, C)
@@ -256,7 +256,7 @@ def slider_crank(
         rule = f"must exceed the distance {abs(B[1] - e):g} from the crank pin to the line of the slider"
         raise invalid("rod", rule, p, shown=f"{p:g}")
     C = np.array([B[0] + sqrt(square), e, 0.0])
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, A=theta)
     for body, a, b in (("crank", A, B), ("rod", B, C), ("slider", C, C)):
         parts.bar(body, a, b)
     turned = line_angle(B, C)
@@ -346,7 +346,7 @@ def five_bar(
             f"between elbows and rods of {p:g} and {r:g}."
         )
         raise InputError(message, key="angles", distance=float(np.hypot(*(D - B)[:2])))
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, A=one, E=two)
     for body, u, v in (("left", A, B), ("right", E, D), ("left_rod", B, C), ("right_rod", D, C)):
         parts.bar(body, u, v)
     left, right = line_angle(B, C), line_angle(D, C)

@@ -70,10 +70,11 @@ def line_angle(a: np.ndarray, b: np.ndarray) -> float:
 
 
 class Parts:
-    """Bodies, joints and points of a linkage under construction."""
+    """Bodies, joints and points of a linkage under construction; hinges of given `angles` read them."""
 
-    def __init__(self, name: str, masses: Mapping[str, float] | None) -> None:
+    def __init__(self, name: str, masses: Mapping[str, float] | None, **angles: float) -> None:
         self.name, self.masses = name, mapping("masses", {} if masses is None else masses, "bodies to masses")
+        self.angles = angles
         self.bodies: list[Body] = []
         self.joints: list[Joint] = []
         self.points: list[Point] = []
@@ -95,8 +96,8 @@ class Parts:
         self.bodies.append(Body(name, mass=mass, com=tuple(com), inertia=inertia))
 
     def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
-        """Add a revolute joint about z, whose angle is within ±π."""
-        value = (value + pi) % (2 * pi) - pi
+        """Add a revolute joint about z, which reads its given angle, or else `value` within ±π."""
+        value = self.angles.get(name, (value + pi) % (2 * pi) - pi)
         self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=value))
 
     def slide(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:

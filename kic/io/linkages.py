@@ -1,8 +1,9 @@
 """Common linkages and parallel robots from their usual lengths.
 
 Every function returns an ordinary `Mechanism`. Planar linkages lie in the plane x y, with the first ground
-pivot at the origin; z is up for parallel robots. `masses` are those of slender uniform bars, if not stated
-otherwise; bodies without a mass have no dynamics.
+pivot at the origin; z is up for parallel robots. In the reference configuration joints read the angles given,
+also those beyond ±π. `masses` are those of slender uniform bars, if not stated otherwise; bodies without a
+mass have no dynamics.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def scott_russell(
     0.0
     """
     (c,), theta = lengths(crank=crank), number("angle", angle)
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, A=theta)
     x, y = np.array([2 * c * cos(theta), 0.0, 0.0]), np.array([0.0, 2 * c * sin(theta), 0.0])
     places = {"A": np.zeros(3), "B": polar(c, theta), "C": x, "tip": y}
     bodies = {GROUND: "A", "crank": "AB", "rod": ("C", "B", "tip"), "slider": "C"}
@@ -369,7 +369,7 @@ def peaucellier(
         gap = float(np.linalg.norm(P))
         message = f"`angle` must place P between {abs(a - b):g} and {a + b:g} from O, got {gap:.4g}."
         raise InputError(message, key="angle", distance=gap)
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, C=theta)
     places = {"O": O, "C": C, "A": A, "B": B, "P": P, "Q": A + B - P}
     bars = ("CP", "OA", "OB", "AP", "BP", "AQ", "BQ")
     parts.pinned(places, {GROUND: "OC"} | {bar: bar for bar in bars})
@@ -429,7 +429,7 @@ def scissor_lift(
         bodies[f"up{k}"] = [f"L{k - 1}" if k > 1 else "A", f"C{k}", f"R{k}"]
         bodies[f"down{k}"] = [f"R{k - 1}", f"C{k}", f"L{k}"]
     bodies |= {"platform": [f"L{n}"], "roller": [f"R{n}"]}
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, A=theta)
     parts.bar("platform", left[f"L{n}"], right[f"R{n}"])
     parts.pinned(left | right | centers, bodies)
     parts.slide("S", (GROUND, "foot"), right["R0"], w)
@@ -486,7 +486,7 @@ def parallel_gripper(
     """
     l, p, s = lengths(arm=arm, palm=palm, spacing=spacing)
     reach, theta = number("finger", finger), number("angle", angle)
-    parts = Parts(name, masses)
+    parts = Parts(name, masses, A1=pi / 2 - theta, A2=pi / 2 + theta)
     places: dict[str, np.ndarray] = {}
     bodies: dict[str, Any] = {GROUND: []}
     for k, side in ((1, 1.0), (2, -1.0)):

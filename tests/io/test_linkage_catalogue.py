@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from raising import raises
@@ -217,3 +220,39 @@ def test_a_five_bar_with_unequal_arms_has_default_angles() -> None:
         kic.linkages.five_bar(ground=0.2, proximal=(0.1, 0.5), distal=0.05)
     with raises(kic.InputError, key="bodies"):
         kic.linkages.four_bar(1.0, 0.6, 0.7, 0.5, bodies=[])
+
+
+# linkages at an angle with the values that their coordinates then read; the crank of "four_bar" does not turn
+AT_ANGLE: dict[str, Callable[[float], tuple[kic.Mechanism, dict[str, float]]]] = {
+    "four_bar": lambda x: (linkages.four_bar(1.2, 0.8, 2.0, 2.6, angle=x), {"A": x}),
+    "slider_crank": lambda x: (linkages.slider_crank(0.3, 1.0, angle=x), {"A": x}),
+    "five_bar": lambda x: (linkages.five_bar(1.0, 0.5, 1.2, angles=(x, x + 2.0)), {"A": x, "E": x + 2.0}),
+    "delta": lambda x: (linkages.delta(0.2, 0.05, 0.26, 0.65, angle=x), {f"A{k}": x for k in (1, 2, 3)}),
+    "stephenson": lambda x: (linkages.stephenson(4.0, 1.0, 3.5, 3.0, **SIX_BAR, angle=x), {"A": x}),
+    "watt": lambda x: (linkages.watt(4.0, 1.0, 3.5, 3.0, **SIX_BAR, angle=x), {"A": x}),
+    "scott_russell": lambda x: (linkages.scott_russell(1.0, angle=x), {"A": x}),
+    "peaucellier": lambda x: (linkages.peaucellier(5.0, 4.0, 2.0, angle=x), {"C": x}),
+    "scissor_lift": lambda x: (linkages.scissor_lift(1.2, 2, angle=x), {"A": x}),
+    "parallel_gripper": lambda x: (
+        linkages.parallel_gripper(0.06, 0.04, 0.02, angle=x),
+        {"A1": np.pi / 2 - x},
+    ),
+}
+
+
+@pytest.mark.parametrize("angle", [0.6, 4.4, -4.4, 7.0, 10.0])
+@pytest.mark.parametrize("name", AT_ANGLE)
+def test_coordinates_read_the_angle_given(name: str, angle: float) -> None:
+    m, values = AT_ANGLE[name](0.6 if name == "scissor_lift" else angle)  # below π/2
+    assert set(m.coordinates) == values.keys()
+    for coordinate, value in values.items():
+        assert abs(m.at().value(coordinate) - value) < 1e-12
+    assert np.abs(m.at(values).state - m.at().state).max() < 1e-12
+    if name == "parallel_gripper":
+        assert m.at().value("A2") == np.pi / 2 + angle
+
+
+def test_all_linkages_with_an_angle_are_tested() -> None:
+    functions = {name: getattr(linkages, name) for name in linkages.__all__ if name != "FourBarMotion"}
+    found = {n for n, f in functions.items() if {"angle", "angles"} & inspect.signature(f).parameters.keys()}
+    assert found == AT_ANGLE.keys()
