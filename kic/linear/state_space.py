@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import frexp, ldexp
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -314,10 +315,7 @@ class StateSpace(Batched):
             except ValueError:  # of arrays that overflow or are singular
                 finite = False
             if not finite:
-                largest = np.abs(np.linalg.eigvals(four[0])).max(initial=0.0)
-                rule = f"must suit eigenvalues of size {largest:.3g}"
-                remedy = "Choose a shorter step or another `method`."
-                raise invalid("dt", rule, h, remedy, shown=f"{h:g}")
+                raise _unsuitable_step(h, four[0])
             A[index], B[index], C[index], D[index] = made
         return self._like(A, B, C, D, dt=h)
 
@@ -508,6 +506,39 @@ class StateSpace(Batched):
         if D.any():
             sheet.matrix("D", self.outputs, self.inputs, D)
         return sheet
+
+
+def _unsuitable_step(dt: float, A: np.ndarray) -> InputError:
+    """Return the error for a time step after which deviations overflow."""
+    rule = f"must suit eigenvalues of size {np.abs(np.linalg.eigvals(A)).max(initial=0.0):.3g}"
+    return invalid("dt", rule, dt, "Choose a shorter step or another `method`.", shown=f"{dt:g}")
+
+
+def held_cost(
+    model: StateSpace, Q: np.ndarray, R: np.ndarray, dt: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return q, r, s of ∫ (xᵀ Q x + uᵀ R u) dt = xᵀ q x + uᵀ r u + 2 xᵀ s u over a time step with constant u.
+
+    The block exponential of Van Loan (1978) contains e^(−A dt), which grows with damping. It is applied to a
+    short step, from which sums of positive semidefinite matrices lead to twice the step.
+    """
+    from scipy.linalg import expm
+
+    X, U = model.B.shape
+    zero = np.zeros((U, X))
+    F = np.block([[model.A, model.B], [zero, np.zeros((U, U))]])
+    weight = np.block([[Q, zero.T], [zero, R]])
+    doublings = max(0, frexp(np.linalg.norm(F, 1))[1] + frexp(dt)[1])
+    block = expm(np.block([[-F.T, weight], [np.zeros_like(F), F]]) * ldexp(dt, -doublings))
+    motion = block[X + U :, X + U :]
+    cost = motion.T @ block[: X + U, X + U :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(doublings):
+            cost, motion = cost + motion.T @ cost @ motion, motion @ motion
+    if not np.isfinite(cost).all():
+        raise _unsuitable_step(dt, model.A)
+    cost = (cost + cost.T) / 2
+    return cost[:X, :X], cost[X:, X:], cost[:X, X:]
 
 
 def _plain_names(names: Iterable[str]) -> list[str]:

@@ -41,6 +41,7 @@ from kic.errors import InputError, SingularError, counted, invalid, short_repr
 from kic.evaluator import Efforts, PositionSolver, Tables
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
+from kic.linear.state_space import held_cost
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import at_least, instance, is_function, names_of, positive
 from kic.numerics.arrays import reals
@@ -778,7 +779,8 @@ class LQR(Control):
     """Linear quadratic regulator about rest: efforts T = T₀ − K x that minimize ∫ (xᵀ Q x + δTᵀ R δT) dt.
 
     The states x are deviations of the coordinates and of their rates, as in `Configuration.state_space`
-    without motors, and T₀ holds the mechanism.
+    without motors, and T₀ holds the mechanism. With `sample_time`, x in T is that of the last sample, and
+    K minimizes the same integral, which includes the motion between samples.
 
     Parameters
     ----------
@@ -811,6 +813,11 @@ class LQR(Control):
         As `Configuration.state_space`; also for weights that are not symmetric and positive, a mechanism that
         the actuators cannot stabilize, and a configuration at which they cannot hold it.
 
+    References
+    ----------
+    C. F. Van Loan, Computing integrals involving the matrix exponential, IEEE Trans. Autom. Control 23
+    (1978).
+
     Examples
     --------
     >>> arm = kic.load("horn-two-link")
@@ -837,7 +844,7 @@ class LQR(Control):
         if len(set(acting)) < len(acting):
             raise invalid("actuators", "must name each coordinate once", actuators)
         if sample_time is not None:
-            positive("sample_time", sample_time)
+            sample_time = positive("sample_time", sample_time)
         for name in acting:
             if name not in self.coordinates:
                 raise invalid("actuators", f"must be among {', '.join(self.coordinates)}", name)
@@ -864,15 +871,16 @@ class LQR(Control):
             )
         self._effort = effort[places]
         model = c.state_space(inputs=acting, wrt=self._wrt, motors=False)
-        try:
-            self.state_space = model if sample_time is None else model.discretize(sample_time)
-        except InputError as error:
-            raise invalid("sample_time", "must suit the linear model", sample_time, "Shorten it.") from error
-        weights = (
-            _weight("Q", Q, len(model.states), False),
-            _weight("R", R, len(acting), True),
-        )
-        self.K = _regulator(self.state_space.A, self.state_space.B, *weights, sample_time is not None)
+        Q, R, S = _weight("Q", Q, len(model.states), False), _weight("R", R, len(acting), True), None
+        if sample_time is not None:
+            try:
+                Q, R, S = held_cost(model, Q, R, sample_time)
+                model = model.discretize(sample_time)
+            except InputError as error:
+                rule = "must suit the linear model"
+                raise invalid("sample_time", rule, sample_time, "Shorten it.") from error
+        self.state_space = model
+        self.K = _regulator(model.A, model.B, Q, R, S)
 
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return efforts (U,) of the actuators at a time, for measured coordinates and rates."""
@@ -897,20 +905,22 @@ def _weight(name: str, value: Any, size: int, definite: bool) -> np.ndarray:
     return a
 
 
-def _regulator(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, discrete: bool) -> np.ndarray:
-    """Return the gain K (U, X) of the linear quadratic regulator."""
+def _regulator(
+    A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, S: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the gain K (U, X) of the linear quadratic regulator, discrete with a cross weight S (X, U)."""
     from scipy.linalg import solve_continuous_are, solve_discrete_are
 
     try:
-        if discrete:
-            X = solve_discrete_are(A, B, Q, R)
-            return np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A)
+        if S is not None:
+            X = solve_discrete_are(A, B, Q, R, s=S)
+            return np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T)
         return np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R))
     except np.linalg.LinAlgError as error:
         message = (
             f"The Riccati equation has no stabilizing solution: the {B.shape[1]} inputs cannot stabilize the "
             f"{len(A)} states, or `Q` weighs no unstable motion. Add inputs, or weigh all states"
-            f"{', or shorten `sample_time`' if discrete else ''}."
+            f"{'' if S is None else ', or shorten `sample_time`'}."
         )
         raise InputError(message, key="Q") from error
 

@@ -12,6 +12,7 @@ import pytest
 from raising import raises
 from sampling import mismatch
 from scipy.integrate import solve_ivp
+from scipy.linalg import solve_discrete_lyapunov
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -371,6 +372,77 @@ def test_regulator_of_an_underactuated_mechanism() -> None:
         co.LQR(m, 1.0, 0.1, near=m.at([0.0, 0.3]), actuators="x")
 
 
+def block(damping: float) -> kic.Mechanism:
+    """Return a unit mass on a line with a viscous damper."""
+    return kic.Mechanism(
+        "block",
+        [kic.Body("block", mass=1.0, com=(0, 0, 0), inertia=1.0)],
+        [kic.Joint("x", "prismatic", ("ground", "block"), at=(0, 0, 0), axis=(1, 0, 0), damping=damping)],
+    )
+
+
+def held(ss: kic.StateSpace, Q: np.ndarray, R: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
+    """Return the motion (X, X + U) after a time, and weights of x and u with held u, by quadrature."""
+    x, w = np.polynomial.legendre.leggauss(60)  # exact to rounding, as rates times h are at most 50
+    models = [ss.discretize(t) for t in [*(h / 2 * (1 + x)), h]]
+    motions = np.array([np.hstack([s.A, s.B]) for s in models])
+    W = np.einsum("t,tji,jk,tkl->il", h / 2 * w, motions[:-1], Q, motions[:-1], optimize=True)
+    W[len(Q) :, len(Q) :] += h * R
+    return motions[-1], W
+
+
+def cost_and_gain(K: np.ndarray, motion: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return P of the cost xᵀ P x of a gain, and the gain with the least cost of a step with P after it."""
+    policy = np.vstack([np.eye(K.shape[1]), -K])
+    P = solve_discrete_lyapunov((motion @ policy).T, policy.T @ W @ policy)
+    whole, X = W + motion.T @ P @ motion, K.shape[1]
+    return P, np.linalg.solve(whole[X:, X:], whole[X:, :X])
+
+
+HELD_EFFORTS = {
+    "open": (kic.load("horn-two-link"), [0.4, 0.9], 0.1),
+    "closed": (kic.load("five-bar"), None, 0.02),
+    "damped": (block(100.0), None, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", HELD_EFFORTS)
+def test_gain_of_held_efforts_has_the_least_integral(name: str) -> None:
+    """No other gain has a lower integral of the cost, by quadrature between samples."""
+    m, at, h = HELD_EFFORTS[name]
+    c, n = m.at(at), len(m.coordinates)
+    Q, R = np.diag([100.0, 50.0][:n] + [1.0, 2.0][:n]), np.diag([0.1, 0.2][:n])
+    Q[0, -1] = Q[-1, 0] = 0.3
+    K = co.LQR(m, Q, R, near=c, sample_time=h).K
+    best = cost_and_gain(K, *held(c.state_space(motors=False), Q, R, h))[1]
+    assert mismatch(K, best) < 1e-9
+
+
+def test_simulated_cost_of_held_efforts() -> None:
+    """A mass on a line: the gain from a single block exponential, and the cost in a simulation."""
+    m, h = block(0.0), 0.5
+    Q, R, x = np.diag([10.0, 1.0]), np.array([[0.1]]), np.array([0.3, -0.2])
+    control = co.LQR(m, Q, R, sample_time=h)
+    assert mismatch(control.K, np.array([[3.02756046, 2.64040398]])) < 1e-8
+    P, _ = cost_and_gain(control.K, *held(m.at().state_space(), Q, R, h))
+    t = np.linspace(0.0, 25 * h, 101)
+    run = m.simulate(t, near=m.at(x[:1]), qd=x[1:], controller=control, sample_time=h, rtol=1e-12, atol=1e-14)
+    states, effort = np.hstack([run.q, run.qd]), run.control.effort
+    rate = np.einsum("ti,ij,tj->t", states, Q, states)
+    # Boole's rule is exact between samples, where x² is a polynomial of degree 4
+    boole = np.lib.stride_tricks.sliding_window_view(rate, 5)[::4] @ [7, 32, 12, 32, 7]
+    whole = h * (boole.sum() / 90 + R[0, 0] * (effort[:25] ** 2).sum())
+    assert abs(whole - x @ P @ x) < 1e-9 * whole
+
+
+def test_gain_of_short_sample_times_is_continuous() -> None:
+    m = kic.load("five-bar")
+    steps = np.array([1e-3, 1e-4, 1e-5])
+    continuous = co.LQR(m, 1.0, 0.1).K
+    errors = [mismatch(co.LQR(m, 1.0, 0.1, sample_time=h).K, continuous) for h in steps]
+    assert np.polyfit(np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.1)
+
+
 def test_simulated_error_matches_the_linear_solution() -> None:
     """The simulated arm starts off its trajectory; e follows the linear equation, (1 + 5 t) exp(−5 t)."""
     m = kic.load("horn-two-link")
@@ -544,6 +616,8 @@ ERRORS = [
     ({"key": "R"}, lambda: co.LQR(ARM, 1.0, 0.0, near=HELD)),
     ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=HELD, sample_time=-1.0)),
     ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=ARM.at([1.5, 0.0]), sample_time=1e9)),
+    # of the cost alone: e^(7.2 · 60), the largest change of deviations, is a float, and its square is not
+    ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=ARM.at([1.5, 0.0]), sample_time=60.0)),
     ({"key": "actuators"}, lambda: co.LQR(ARM, 1.0, 1.0, actuators="tip.x")),
     ({"key": "actuators"}, lambda: co.LQR(ARM, 1.0, 1.0, near=HELD, actuators=[ARM.coordinates[0]] * 2)),
 ]  # fmt: skip
