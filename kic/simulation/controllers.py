@@ -902,7 +902,7 @@ def _weight(name: str, value: Any, size: int, definite: bool) -> np.ndarray:
     if np.abs(a - a.T).max() > 1e-9 * np.abs(a).max() or least < -1e-12 * most or is_singular:
         kind = "definite" if definite else "semidefinite"
         raise invalid(name, f"must be symmetric and positive {kind}", value)
-    return a
+    return (a + a.T) / 2
 
 
 def _regulator(
@@ -913,10 +913,11 @@ def _regulator(
 
     try:
         if S is not None:
-            X = solve_discrete_are(A, B, Q, R, s=S)
+            with np.errstate(invalid="ignore"):  # in the balance of a pencil with huge numbers
+                X = solve_discrete_are(A, B, Q, R, s=S)
             return np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T)
         return np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R))
-    except np.linalg.LinAlgError as error:
+    except (np.linalg.LinAlgError, ValueError) as error:  # ValueError of eigenvalues that cannot be ordered
         message = (
             f"The Riccati equation has no stabilizing solution: the {B.shape[1]} inputs cannot stabilize the "
             f"{len(A)} states, or `Q` weighs no unstable motion. Add inputs, or weigh all states"

@@ -443,6 +443,12 @@ def test_gain_of_short_sample_times_is_continuous() -> None:
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.1)
 
 
+def test_weights_are_symmetric_to_rounding() -> None:
+    Q = np.eye(4) + 1e-12 * np.eye(4, k=1)
+    for h in (None, 0.01):
+        assert mismatch(*(co.LQR(ARM, q, 1.0, near=HELD, sample_time=h).K for q in (Q, Q.T))) < 1e-9
+
+
 def test_simulated_error_matches_the_linear_solution() -> None:
     """The simulated arm starts off its trajectory; e follows the linear equation, (1 + 5 t) exp(−5 t)."""
     m = kic.load("horn-two-link")
@@ -616,6 +622,7 @@ ERRORS = [
     ({"key": "R"}, lambda: co.LQR(ARM, 1.0, 0.0, near=HELD)),
     ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=HELD, sample_time=-1.0)),
     ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=ARM.at([1.5, 0.0]), sample_time=1e9)),
+    ({"key": "Q"}, lambda: co.LQR(ARM, 1.0, 1.0, near=ARM.at([1.5, 0.0]), sample_time=45.0)),
     # of the cost alone: e^(7.2 · 60), the largest change of deviations, is a float, and its square is not
     ({"key": "sample_time"}, lambda: co.LQR(ARM, 1.0, 1.0, near=ARM.at([1.5, 0.0]), sample_time=60.0)),
     ({"key": "actuators"}, lambda: co.LQR(ARM, 1.0, 1.0, actuators="tip.x")),
