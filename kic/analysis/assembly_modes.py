@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from kic.analysis.self_motion import NULL_RTOL, SelfMotion
 from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import ConfigurationError, InputError, invalid
 from kic.kernels import layout as lay
@@ -35,6 +36,8 @@ MANY_STATES_MIN = 64
 # with a larger condition of their rows the values barely determine the configuration: at the limit of reach,
 # or if some motion remains
 ISOLATED_CONDITION_MAX = 1e5
+# distance on a part of solutions, over the step that led there, within which two ends are of one branch
+NEAR_SHARE_MAX = 0.5
 # every member but the first has this share of the starts, at least a few, because its neighbours contribute
 MEMBER_STARTS_FACTOR, MEMBER_STARTS_MIN = 1 / 8, 8
 # assembly modes that are listed; with more, the summary proposes to group them by the pose of a body; rows of
@@ -67,9 +70,10 @@ class Completeness:
         that a relative change of the values or dimensions by about 1e-9 moves to infinity count as infinite.
     moving : (...) int
         Number of the finite ones that lie on parts of positive dimension, where a motion remains while the
-        values stand still. A real configuration on such a part stands for all of it.
+        values stand still. One real configuration stands for all that a motion connects with it.
     real : (...) int
-        Number of distinct real solutions for each target, before limits apply.
+        Number of distinct real solutions for each target, before limits apply; those that a motion connects
+        are one.
     certified : (K, ...) bool
         True if Krawczyk's test proves that one solution of the equations is near the configuration, and no
         other.
@@ -129,7 +133,9 @@ class AssemblyModes(Printable):
         a singular matrix, as a share of the largest singular value.
     singular : (K, ...) bool
         Configurations with a condition above 1e5, which the values barely determine: several solutions meet
-        there, as at the limit of reach, or some motion remains, as in an aligned wrist.
+        there, as at the limit of reach, or some motion remains, as in an aligned wrist. One configuration
+        stands for all that this motion connects, in a batch one for each branch that leads there. Parts that
+        only meet where more motions remain may count as one or as several.
     continued : (K, ...) bool
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
@@ -380,6 +386,13 @@ class _Solution:
     count: int  # number of starts that converged to it
     origin: int = -1  # solution of the preceding member that it continues, -1 if unknown
     certified: bool = False  # by a complete search
+    is_reached: bool = False  # True if a solution of a neighbour was continued to it
+    is_repeated: bool = False  # True if a motion connects it with one found before
+
+    @property
+    def is_moving(self) -> bool:
+        """True if a motion may remain while the values stand still."""
+        return self.condition * NULL_RTOL > 1
 
     @property
     def is_fixed(self) -> bool:
@@ -420,7 +433,9 @@ class _AssemblySearch:
         self.parent = preceding_members(batch)
         self.found: list[list[_Solution]] = [[] for _ in self.members]
         self.starts = 0
-        self._beyond: list[tuple[np.ndarray, np.ndarray]] = []
+        # states beyond limits, by how much, and their members
+        self._beyond: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.deadline = np.inf
 
     def run(self) -> AssemblyModes:
         """Return the distinct solutions, each branch in one slice as far as it continues."""
@@ -465,8 +480,11 @@ class _AssemblySearch:
         """Solve from random starts: all of them at the first feasible member, a share at the others."""
         self._search(np.flatnonzero([not why for why in self.reasons]))
 
-    def _search(self, feasible: np.ndarray) -> None:
-        """Record the solutions found from random starts at feasible members (n,)."""
+    def _search(self, feasible: np.ndarray, connect: bool = True) -> None:
+        """Record the solutions found from random starts at feasible members (n,).
+
+        If `connect` is True, one stands for those that a motion connects.
+        """
         where = f" at any of {len(self.members)} members" if self.targets.batch else ""
         if not feasible.size:
             message = (
@@ -489,11 +507,12 @@ class _AssemblySearch:
         converged = np.array([not why for why in failures])
         if not converged.any():
             self._raise_not_found(final, residuals, failures, where)
-        states = self._within(self._nearest_turns(final[converged], self.base))
-        owner, valid = owner[converged], np.isfinite(states).all(axis=1)
+        owner = owner[converged]
+        states = self._within(self._nearest_turns(final[converged], self.base), owner)
+        valid = np.isfinite(states).all(axis=1)
         for b in np.unique(owner[valid]):
             own = states[valid & (owner == b)]
-            self.found[b] = self._distinct(own, self.closure.condition(own))
+            self.found[b] = self._distinct(own, self.closure.condition(own), b if connect else None)
 
     def _starting_states(self, values: np.ndarray) -> np.ndarray:
         """Return starts (n, S) for values (n, P): the base, then random ones within the limits."""
@@ -526,12 +545,16 @@ class _AssemblySearch:
                 states[:, column] = nearest_turn(states[:, column], near, *bounds)
         return states
 
-    def _within(self, states: np.ndarray) -> np.ndarray:
-        """Return states (n, S), NaN where they are beyond limits."""
+    def _within(self, states: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """Return states (n, S) of members (n,), NaN where they are beyond limits."""
         beyond = np.abs(self.limits.excess(states))
-        excluded = beyond.max(axis=1, initial=0.0) > LIMIT_ATOL
-        self._beyond.append((states[excluded], beyond[excluded]))
+        excluded = self._is_beyond(states)
+        self._beyond.append((states[excluded], beyond[excluded], members[excluded]))
         return np.where(excluded[:, None], np.nan, states)
+
+    def _is_beyond(self, states: np.ndarray) -> np.ndarray:
+        """Return a mask of states (n, S) beyond limits."""
+        return np.abs(self.limits.excess(states)).max(axis=1, initial=0.0) > LIMIT_ATOL
 
     def _by_distance(self, states: np.ndarray) -> np.ndarray:
         """Return the indices (n,) of states (n, S), the closest to the base first."""
@@ -569,14 +592,22 @@ class _AssemblySearch:
         return np.isinf(nearest[:, 0])
 
     def _distinct(
-        self, states: np.ndarray, condition: np.ndarray, certified: np.ndarray | None = None
+        self,
+        states: np.ndarray,
+        condition: np.ndarray,
+        member: int | None = None,
+        certified: np.ndarray | None = None,
     ) -> list[_Solution]:
-        """Return the distinct solutions among states (n, S) of a condition, the closest to the base first."""
+        """Return the distinct solutions among states (n, S) of a condition, the closest to the base first.
+
+        One within limits, if any, stands for the solutions of a member that a motion connects.
+        """
         certified = np.zeros(len(states), dtype=bool) if certified is None else certified
         tolerance = self._solution_tolerance(condition)
         left, found = np.ones(len(states), dtype=bool), list[_Solution]()
         alone = self._alone(states)
-        for first in self._by_distance(states).tolist():
+        order = self._by_distance(states)
+        for first in order[np.argsort(self._is_beyond(states[order]), kind="stable")].tolist():
             if not left[first]:
                 continue
             left[first], count = False, 1
@@ -589,7 +620,36 @@ class _AssemblySearch:
             found.append(
                 _Solution(states[first], float(condition[first]), count, certified=bool(certified[first]))
             )
-        return found
+        if member is None:
+            return found
+        first_of = self._first_of_part(found, member)
+        for n, k in enumerate(first_of):
+            found[k].count += found[n].count if n != k else 0
+        return [one for n, one in enumerate(found) if first_of[n] == n]
+
+    def _first_of_part(self, solutions: list[_Solution], member: int) -> list[int]:
+        """Return for each solution the first that a motion connects with it, which may be itself."""
+        first = list(range(len(solutions)))
+        moving = [k for k in first if solutions[k].is_moving]
+        if len(moving) > 1:
+            motion = SelfMotion(self.closure, self.values[member], self.deadline)
+            part = motion.parts(np.array([solutions[k].state for k in moving]), SINGULAR_SOLUTION_ATOL)
+            for k, n in zip(moving, part.tolist(), strict=True):
+                first[k] = moving[part.tolist().index(n)]
+        return first
+
+    def _of_same_part(
+        self, own: list[_Solution], apart: np.ndarray, end: _Solution, member: int, step: float
+    ) -> int:
+        """Return the solution of a member that a motion connects with the end of a branch, or -1.
+
+        No branch has reached it, or its distance in `apart` is small compared with the step of the branch.
+        """
+        known = [k for k in np.argsort(apart).tolist() if own[k].is_moving]
+        known = [k for k in known if not own[k].is_reached or apart[k] < NEAR_SHARE_MAX * step]
+        if not known or not end.is_moving:
+            return -1
+        return [*known, -1][self._first_of_part([*(own[k] for k in known), end], member)[-1]]
 
     def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
         """Return the distances (n,) within which solutions of some condition are one."""
@@ -621,7 +681,7 @@ class _AssemblySearch:
         states = outcome.states[converged]
         conditions = self.closure.condition(states)
         # keep the number of turns of the branch
-        final = self._within(self._nearest_turns(states, states))
+        final = self._within(self._nearest_turns(states, states), np.array([c for *_, c in steps])[converged])
         for end, condition, n in zip(final, conditions.tolist(), converged, strict=True):
             b, k, c = steps[n]
             if not np.isfinite(end).all():
@@ -630,8 +690,16 @@ class _AssemblySearch:
             distances = self._separation(np.array([x.state for x in own]).reshape(-1, len(end)), end)
             j = int(np.argmin(distances)) if distances.size else -1
             if j < 0 or distances[j] > self._solution_tolerance(np.array(condition)):
-                j = len(own)
-                own.append(_Solution(end, condition, 0))
+                new = _Solution(end, condition, 0)
+                step = float(self._separation(start[n : n + 1], end)[0])
+                j = self._of_same_part(own, distances, new, c, step)
+                if j < 0:
+                    j = len(own)
+                    own.append(new)
+                    new.is_repeated = self._first_of_part(own, c)[j] < j
+                elif not own[j].is_reached:
+                    own[j].state = end  # the branch continues
+            own[j].is_reached = True
             own[j].count += 1
             if self.parent[c] == b and k not in [x.origin for x in own]:
                 own[j].origin = k
@@ -673,11 +741,18 @@ class _AssemblySearch:
 
     def _raise_none(self) -> None:
         """Raise an error for solutions that are all beyond limits."""
-        states, beyond = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
+        states, beyond, owner = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
         nearest = int(np.argmin(beyond.max(axis=1)))
         worst = list(self.limits.bounds)[int(np.argmax(beyond[nearest]))]
         violation = self.limits.violations(states[nearest : nearest + 1])[0]
-        kept = np.array([one.state for one in self._distinct(states, self.closure.condition(states))])
+        condition = self.closure.condition(states)
+        kept = np.array(
+            [
+                one.state
+                for b in np.unique(owner).tolist()
+                for one in self._distinct(states[owner == b], condition[owner == b], b)
+            ]
+        )
         raise ConfigurationError(
             f"'{self.model.description.name}' has {len(kept)} configurations with these values (from "
             f"{self.starts} starts), but none within `limits`: the nearest exceeds the limits of "
@@ -712,7 +787,6 @@ class _CompleteSearch(_AssemblySearch):
     def __init__(self, *arguments: Any) -> None:
         *others, time_limit, self.bar, self.certify = arguments
         super().__init__(*others)
-        self.deadline = np.inf
         if time_limit is not None:
             self.deadline = time.monotonic() + positive("time_limit", time_limit)
         self.reason = ""
@@ -758,18 +832,19 @@ class _CompleteSearch(_AssemblySearch):
         self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:
             k = owner == b
-            real = self._distinct(states[k], condition[k], certified[k])
+            real = self._distinct(states[k], condition[k], int(b), certified[k])
             if b == feasible[0] and len(quick):  # random starts may find one that paths missed
                 at = np.array([one.state for one in real]).reshape(-1, len(self.base))
                 value = np.repeat(self.values[b : b + 1], len(quick), axis=0)
                 proved = generic.certified(quick, value)
-                others = self._distinct(quick, self.closure.condition(quick), proved)
+                others = self._distinct(quick, self.closure.condition(quick), certified=proved)
                 new = [x for x in others if self._separation(at, x.state).min(initial=np.inf) > SOLUTION_ATOL]
                 if new and not self.reason:
                     self.reason = "random starts found a solution that no path did"
                 real += [replace(x, count=0) for x in new]
             self.real[b] = len(real)
-            inside = self._within(np.array([one.state for one in real]).reshape(-1, len(self.base)))
+            own_states = np.array([one.state for one in real]).reshape(-1, len(self.base))
+            inside = self._within(own_states, np.full(len(real), b))
             self.found[b] = [x for x, kept in zip(real, np.isfinite(inside).all(axis=1), strict=True) if kept]
         self.direct = [len(own) for own in self.found]
 
@@ -794,13 +869,13 @@ class _CompleteSearch(_AssemblySearch):
         """Return regular solutions (n, S) that random starts find, before limits apply."""
         bounds, self.limits.bounds = self.limits.bounds, {}
         try:
-            self._search(members)
+            self._search(members, connect=False)
         except ConfigurationError:
             return np.zeros((0, len(self.base)))
         finally:
             self.limits.bounds = bounds
         states = [one.state for b in members for one in self.found[b] if one.is_fixed]
-        self.found, self.starts = [[] for _ in self.members], 0
+        self.found, self.starts, self._beyond = [[] for _ in self.members], 0, []
         return np.array(states).reshape(-1, len(self.base))
 
     def _raise_none(self) -> None:
@@ -825,7 +900,9 @@ class _CompleteSearch(_AssemblySearch):
             reason = f"{numbers[3].sum()} paths to the values could not be completed"
             if paths.off > IMAGINARY_MIN:
                 reason += f"; all were lost near infinity, at imaginary parts of {paths.off:.2g} or more"
-        elif any(len(own) > n for own, n in zip(self.found, self.direct, strict=True)):
+        elif any(
+            not one.is_repeated for own, n in zip(self.found, self.direct, strict=True) for one in own[n:]
+        ):
             reason = "a neighbour in the batch led to a solution that no path found"
         evidence, statement = generic.statement(reason)
         if paths.on_parts.any():

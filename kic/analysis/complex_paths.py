@@ -324,7 +324,8 @@ class Tracker:
     def residual(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return the norm (B,) of the residuals of scaled rows at states (B, S) for parameters (B, n)."""
         values = self.closure.rows(states)[0]
-        return np.linalg.norm(self.parameters.residual(p, values)[0], axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # of states far from reality
+            return np.linalg.norm(self.parameters.residual(p, values)[0], axis=1)
 
     def refined(self, states: np.ndarray, p: np.ndarray, rcond: float = 1e-15) -> np.ndarray:
         """Return states (B, S) after Newton steps to parameters p (B, n).
