@@ -16,7 +16,7 @@ from kic.configuration import Configuration
 from kic.description.joint_types import JOINT_AXES, LOOP_TYPES
 from kic.description.parts import Frame, Joint, Point, as_matrix
 from kic.description.validation import GROUND
-from kic.errors import InputError, KicError, ModelError, invalid, short_repr, unknown
+from kic.errors import InputError, KicError, ModelError, invalid, short_repr, unfinished_type, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import (
     CLOSED,
@@ -599,13 +599,18 @@ def _values_between(joint: Joint, loop: Loop, T: np.ndarray) -> tuple[float, ...
 
     normal = np.cross(a, b) if joint.type == "planar" else a
     across = frame_axes(normal)[:, 0]
-    values = {
+    found = {
         "revolute": lambda: [angle(a, across, turn @ across)],
         "prismatic": lambda: [a @ shift],
         "cylindrical": lambda: [angle(a, across, turn @ across), a @ shift],
         "universal": lambda: [angle(a, b, turn @ b), -angle(b, a, turn.T @ a)],
         "planar": lambda: [a @ shift, b @ shift, angle(normal, across, turn @ across)],
-    }.get(joint.type, lambda: [0.0] * joint.dof)()
+        **dict.fromkeys(("fixed", "spherical", "free"), lambda: [0.0] * joint.dof),
+    }.get(joint.type)
+    if found is None:
+        where = "_values_between() in kic/assembly.py"
+        raise unfinished_type("joint", joint.name, joint.type, "values between two frames", where)
+    values = found()
     for k, name in enumerate(joint.components):
         lower, upper = joint.ranges.get(name, (-np.inf, np.inf))
         if not joint.translations[k] and not lower <= values[k] <= upper:

@@ -267,6 +267,16 @@ def invalid_part(
     return ModelError(f"{label}: {_rule(key, rule, got, remedy, shown)}", key=key, got=got, **numbers)
 
 
+def unfinished_type(part: str, name: str, kind: str, what: str, where: str) -> ModelError:
+    """Make the error for a joint or contact whose type is in the tables, but not in all places."""
+    tables = "joint_types.py" if part == "joint" else "contacts.py"
+    message = (
+        f"{part.capitalize()} '{name}' must have a type with {what}, got '{kind}'. Add the type to {where}; "
+        f"kic/description/{tables} has the table of types."
+    )
+    return ModelError(message, name=name, got=kind, where=where)
+
+
 def unknown(
     kind: str, name: Any, owner: str, candidates: Iterable[str], instead: str = "", *, quoted: bool = True
 ) -> UnknownNameError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Distance, Joint
-from kic.errors import LoopError
+from kic.errors import LoopError, unfinished_type
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, Part, heights, point_item
 from kic.kinematics.tree import Tree, frame_axes, unit
@@ -77,7 +77,10 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
         return [perpendicular(u, w), perpendicular(v, w), in_plane(w)]
     if joint.type == "fixed":
         return [coincide(), *parallel, perpendicular(x, y)]
-    return []  # a free joint has no constraints
+    if joint.type == "free":
+        return []
+    where = "closure_items() in kic/kinematics/closure_rows.py"
+    raise unfinished_type("joint", joint.name, joint.type, "closure rows", where)
 
 
 def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float | None = None) -> list[Item]:
@@ -117,7 +120,11 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
     between = _Between(tree, contact.bodies[::-1], contact.at)
     made = {row: between.in_plane(-u) for row, u in (("n", n), ("t1", t1), ("t2", t2))}
     made["s"] = between.cosine(t1, t2)
-    return [made[row] for row in CONTACT_ROWS[contact.type]]
+    rows = CONTACT_ROWS[contact.type]
+    if not made.keys() >= set(rows):
+        where = "contact_items() in kic/kinematics/closure_rows.py"
+        raise unfinished_type("contact", contact.name, contact.type, "known rows", where)
+    return [made[row] for row in rows]
 
 
 def facing_items(tree: Tree, joint: Joint | Contact, ends: Ends = CLOSED) -> list[Item]:
@@ -125,7 +132,7 @@ def facing_items(tree: Tree, joint: Joint | Contact, ends: Ends = CLOSED) -> lis
     if isinstance(joint, Contact):
         tangent = contact_axes(joint)[2]
         facing = _Between(tree, joint.bodies[::-1]).cosine
-        return [facing(tangent, tangent)] if joint.type == "soft" else []
+        return [facing(tangent, tangent)] if "s" in CONTACT_ROWS[joint.type] else []
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     shared = {
         "revolute": [axis],
@@ -133,7 +140,13 @@ def facing_items(tree: Tree, joint: Joint | Contact, ends: Ends = CLOSED) -> lis
         "planar": [np.cross(axis, unit(joint.axis2))] if joint.axis2 else [],
         "prismatic": [axis, frame_axes(axis)[:, 0]],
         "fixed": [axis, frame_axes(axis)[:, 0]],
-    }.get(joint.type, [])
+        "universal": [],
+        "spherical": [],
+        "free": [],
+    }.get(joint.type)
+    if shared is None:
+        where = "facing_items() in kic/kinematics/closure_rows.py"
+        raise unfinished_type("joint", joint.name, joint.type, "shared directions", where)
     return [_Between(tree, joint.bodies, ends=ends).cosine(u, u) for u in shared]
 
 
@@ -214,9 +227,12 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
     if joint.type == "spherical":
         for u in np.eye(3):
             add_rotation(a, b, u, None)
-    if not labelled:
+    if joint.type in ("fixed", "free"):
         message = f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there."
         raise LoopError(message, joint=joint.name)
+    if len(labelled) != joint.dof:
+        where = "cut_joint_part() in kic/kinematics/closure_rows.py"
+        raise unfinished_type("joint", joint.name, joint.type, "coordinates in a loop", where)
     rows = []
     for row, reference, pair in angles:
         sine = len(labelled) + len(auxiliary)

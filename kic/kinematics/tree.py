@@ -14,6 +14,7 @@ import numpy as np
 from kic.description.description import MechanismDescription, forest
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
+from kic.errors import unfinished_type
 from kic.kernels import layout as lay
 from kic.numerics.arrays import step_vanishes
 from kic.numerics.rotations import quaternion_from_vector
@@ -52,7 +53,7 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
     kind = joint.type
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
-    made: list[tuple[int, int, np.ndarray]] = {
+    made: list[tuple[int, int, np.ndarray]] | None = {
         "fixed": [],
         "revolute": [(lay.REVOLUTE, 0, axis)],
         "prismatic": [(lay.PRISMATIC, 0, axis)],
@@ -65,7 +66,10 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
             (lay.REVOLUTE, 2, np.cross(axis, axis2)),
         ],
         "free": _FREE,
-    }[kind]
+    }.get(kind)
+    if made is None:
+        where = "steps() in kic/kinematics/tree.py"
+        raise unfinished_type("joint", joint.name, kind, "columns of the tree", where)
     if backwards:
         # the three axes of a ball joint stay together and keep their order
         balls = [step for step in made if step[0] == lay.BALL]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
+from kic.description.joint_types import JOINT_DOF
 from kic.kinematics.tree import frame_axes
 from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
@@ -88,8 +91,11 @@ class Symbols(ABC):
         """Return the points (n, 2) in the plane and the sort key of the painting order."""
 
     def _symbol(self, mark: Mark, places: np.ndarray) -> None:
-        """Add the shapes of a mark, if its kind has a symbol."""
+        """Add the shapes of a mark, if its kind has a symbol; a joint without one is a dot."""
         draw = getattr(self, f"_{mark.kind}", None)
+        if draw is None and mark.kind in JOINT_DOF:
+            _warn_of_dots(mark.kind)
+            draw = getattr(self, "_dot", None)
         if draw is not None:
             draw(mark, places)
 
@@ -142,6 +148,13 @@ class Symbols(ABC):
     def _colour(self, mark: Mark, alpha: float = 1.0) -> Colour:
         """Return the light colour of the body of a mark."""
         return tint(self.order.get(mark.body, 0), alpha)
+
+
+@cache
+def _warn_of_dots(kind: str) -> None:
+    """Warn once for each type of joint without a symbol."""
+    text = f"Joints of the type '{kind}' have no symbol in kic.plotting, and are drawn as dots."
+    warnings.warn_explicit(text, UserWarning, "kic", 0, "kic.plotting")
 
 
 def circle(count: int = 48, start: float = 0.0, span: float = 2 * np.pi) -> np.ndarray:
