@@ -45,7 +45,7 @@ def _operational_space(model: CompiledModel, of: _Names, wrt: _Names | None = No
     return OperationalSpaceEvaluator(model, of, wrt)
 
 
-def _pose(model: CompiledModel, of: str, wrt: _Names | None = None) -> Evaluator:
+def _pose(model: CompiledModel, of: _Names, wrt: _Names | None = None) -> Evaluator:
     from kic.operational_space.pose import PoseEvaluator
 
     return PoseEvaluator(model, of, wrt)

@@ -13,9 +13,8 @@ from kic.export.tracer import OBJECT, Tracer
 from kic.kernels import layout as lay
 from kic.kinematics.outputs import XYZ, make_rows
 from kic.kinematics.queries import kernel
-from kic.numerics.arguments import instance
 from kic.operational_space.operational_space import OperationalSpaceEvaluator, TaskEvaluator
-from kic.operational_space.pose import with_axes
+from kic.operational_space.pose import one_part, with_axes
 from kic.operational_space.redundancy import RedundancyEvaluator
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program
@@ -98,10 +97,9 @@ def resolve_redundancy(
     return [*made, (Argument("multiplier", multiplier.shape, "Lagrange multipliers", e.rows), multiplier)]
 
 
-def pose(tracer: Tracer, of: str) -> _Made:
+def pose(tracer: Tracer, of: str | Iterable[str]) -> _Made:
     """Return position and orientation of a frame or body, its twist and its Jacobian; see `PoseMotion`."""
-    name, labels = instance("of", of, str), tracer.transfer.labels
-    frame_part(tracer.model.tree, name)
+    labels, name = tracer.transfer.labels, one_part(tracer.model.tree, of).name
 
     def program(model: CompiledModel) -> Program:
         tree = model.tree

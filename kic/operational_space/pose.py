@@ -15,12 +15,12 @@ from kic.evaluator import Evaluator, checked_state, known_members
 from kic.kinematics.outputs import OMEGA, Rows, make_rows, plain_rows
 from kic.kinematics.queries import kernel
 from kic.kinematics.tree import Tree
-from kic.numerics.arguments import flag, instance, names_of
+from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
 from kic.numerics.rotations import is_rotation, vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import ARGUMENTS, Program, Table
-from kic.transfer.targets import axis_items, placed_reference
+from kic.transfer.targets import axis_items, frame_part, placed_reference
 
 
 class RowMotion:
@@ -323,17 +323,25 @@ class PoseMotion:
         return f"pose of {self._evaluator.names[0]}, batch {self.G.shape[:-2]}"
 
 
+def one_part(tree: Tree, of: str | Iterable[str]) -> Body | Frame:
+    """Return the one body or frame that is named."""
+    names = names_of(of, "of", 1)
+    if len(names) > 1:
+        raise invalid("of", "must name one body or frame", names, "Ask for the pose of each separately.")
+    return frame_part(tree, names[0])
+
+
 class PoseEvaluator(Evaluator):
     """Evaluator of the pose and the twist of a frame or body, and of errors to a target."""
 
     question, motion = "pose", ("qd",)
 
-    def __init__(self, model: CompiledModel, of: str, wrt: str | Iterable[str] | None = None) -> None:
-        name = instance("of", of, str)
-        part = model.description._part(name, "bodies", "frames")
-        assert isinstance(part, Body | Frame)  # for the type checker: `_part` searches these kinds only
-        self._model, self.names, self._part = model, (name,), part
-        self._rows = RowEvaluator(model, name, wrt)
+    def __init__(
+        self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | None = None
+    ) -> None:
+        part = one_part(model.tree, of)
+        self._model, self.names, self._part = model, (part.name,), part
+        self._rows = RowEvaluator(model, part.name, wrt)
         self._transfer = self._rows.transfer
         from kic.kernels.row_feedback import rotation_vector
 

@@ -369,6 +369,8 @@ def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
         assert message in " ".join(wrong.output.split())
     both = [*arguments[:4], "--question", "coefficients,dynamics", "--of", "tip"]
     assert CliRunner().invoke(main, both).exit_code == 0
+    pose = [*arguments[:4], "--question", "pose", "--of", "coupler"]
+    assert CliRunner().invoke(main, pose).exit_code == 0
     one = [*arguments[:4], "--question", "dynamics", "--output", "I"]
     assert CliRunner().invoke(main, one).exit_code == 0
     assert " P[" not in (tmp_path / "four_bar_dynamics.h").read_text()

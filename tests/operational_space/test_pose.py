@@ -73,7 +73,7 @@ def test_errors() -> None:
     now = f(state)
     for data, call in (
         ({"name": "flange"}, lambda: m.prepare("pose", of="flange")),  # a point has no orientation
-        ({"key": "of"}, lambda: m.prepare("pose", of=["link7"])),
+        ({"key": "of"}, lambda: m.prepare("pose", of=["link6", "link7"])),
         ({"key": "of"}, lambda: m.prepare("pose")),
         ({"key": "state"}, lambda: f(state[:5])),
         ({"key": "state"}, lambda: f(state.astype(complex))),
