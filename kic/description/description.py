@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 from kic.description import validation as valid
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, terms
-from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES
+from kic.description.joint_types import BALL_TYPES, JOINT_AXES, JOINT_COORDINATES
 from kic.description.motors import Motor, driven
 from kic.description.parts import (
     COM,
@@ -547,7 +547,9 @@ def _lost_fields(joint: Joint, joint_type: Any) -> dict[str, Any]:
     """Return the defaults of the fields that a joint loses when its type changes."""
     if joint_type not in list(JOINT_COORDINATES) or joint_type == joint.type:
         return {}
-    kept = {"name", "type", "bodies", "at", *JOINT_AXES.get(joint_type, ())}
+    # the axes of a ball joint are no axes of a hinge
+    axes = JOINT_AXES.get(joint_type, ()) if (joint.type in BALL_TYPES) == (joint_type in BALL_TYPES) else ()
+    kept = {"name", "type", "bodies", "at", *axes}
     return {f.name: None if f.default is MISSING else f.default for f in fields(joint) if f.name not in kept}
 
 

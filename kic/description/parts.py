@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kic.description import validation as valid
-from kic.description.joint_types import JOINT_AXES, JOINT_COORDINATES, JOINT_DOF, JointType
+from kic.description.joint_types import BALL_TYPES, JOINT_AXES, JOINT_COORDINATES, JOINT_DOF, JointType
 from kic.description.validation import GROUND, Vector, assign, check_part
 from kic.errors import ModelError, counted, invalid_part
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
@@ -185,6 +185,8 @@ class Joint:
         Axis in the reference configuration, of any length; the first of two for universal and planar joints.
     axis2 : (3,) float, optional
         Second axis of a universal joint (carried by the first), or second direction of a planar joint.
+        Spherical and free joints may have both: x and y of the axes, carried by the first body, along and
+        about which their coordinates are; by default those of the world.
     value : float or sequence of float
         Value of each coordinate in the reference configuration (angles in radians). It sets the origin of the
         coordinate and does not move the bodies.
@@ -232,7 +234,7 @@ class Joint:
         self._geometry(label)
         for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(label, key)})
-        if self.type in ("spherical", "free"):
+        if self.type in BALL_TYPES:
             self._no_angles(label)
         self._check_limits(label)
         for key in ("effort_limits", "rate_limits"):
@@ -309,18 +311,21 @@ class Joint:
         """Check point and axes against the type of joint."""
         needs_at = self.type not in ("fixed", "prismatic")
         axes = JOINT_AXES.get(self.type, ())
-        for key, needed in (("at", needs_at), ("axis", "axis" in axes), ("axis2", "axis2" in axes)):
+        needs_axes = self.type not in BALL_TYPES or self.axis is not None or self.axis2 is not None
+        for key, has in (("at", True), ("axis", "axis" in axes), ("axis2", "axis2" in axes)):
             given = getattr(self, key)
-            if given is None and needed:
+            if given is None and (needs_at if key == "at" else has and needs_axes):
                 message = f"{label}: a {self.type} joint needs `{key}`, three numbers in world axes."
                 if self.type == "planar":
                     message += " It slides along `axis` and `axis2`, and turns about their normal."
+                elif self.type in BALL_TYPES and key != "at":
+                    message += " Give both axes, or none for those of the world."
                 raise ModelError(message, key=key)
-            if given is not None and key != "at" and not needed:
+            if given is not None and not has:
                 raise ModelError(f"{label}: a {self.type} joint has no `{key}`; leave it out.", key=key)
             if given is not None:
                 assign(self, **{key: (valid.vector if key == "at" else valid.direction)(label, key, given)})
-        if "axis2" in axes:
+        if self.axis2 is not None:
             a, b = (v / np.linalg.norm(v) for v in (np.array(self.axis), np.array(self.axis2)))
             cosine = float((a @ b).real)
             if abs(cosine) > PERPENDICULAR_ATOL:

@@ -12,6 +12,7 @@ from kic.configuration import Configuration
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
+from kic.kinematics.tree import ball_axes
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
 
@@ -265,9 +266,9 @@ class JointOrder:
             out[..., 0, 0] = out[..., 1, 1] = np.cos(angle)
             out[..., 0, 1], out[..., 1, 0] = np.sin(angle), -np.sin(angle)
             return out
-        # kic: world axes in the reference configuration, carried by the first body
+        # kic: axes of the joint, carried by the first body
         above, _ = self._frames(joint)
-        to_joint = above[:3, :3].T
+        to_joint = above[:3, :3].T @ ball_axes(self._own[joint.name][1])
         to_link = np.swapaxes(self._relative(configuration, joint)[..., :3, :3], -1, -2) @ to_joint
         out[..., dof - 3 :, dof - 3 :] = to_link
         if joint.kind == "free":

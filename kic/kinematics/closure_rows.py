@@ -12,7 +12,7 @@ from kic.description.parts import Distance, Joint
 from kic.errors import LoopError, unfinished_type
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, Part, heights, point_item
-from kic.kinematics.tree import Tree, frame_axes, unit
+from kic.kinematics.tree import Tree, ball_axes, frame_axes, unit
 
 # poses (4, 4) of one frame in each of two bodies, in the world of the reference configuration
 Ends = tuple[np.ndarray, np.ndarray]
@@ -225,7 +225,7 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
         add_rotation(a, b, axis, [cosine(third, axis2), cosine(axis2, axis2)])
         add_rotation(b, a, -axis2, [cosine(axis, third), cosine(axis, axis)])
     if joint.type == "spherical":
-        for u in np.eye(3):
+        for u in ball_axes(joint).T:
             add_rotation(a, b, u, None)
     if joint.type in ("fixed", "free"):
         message = f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there."

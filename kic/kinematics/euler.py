@@ -20,7 +20,7 @@ from kic.description.parts import Body, Frame, Joint
 from kic.errors import InputError, SingularError
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, Part
-from kic.kinematics.tree import Tree
+from kic.kinematics.tree import Tree, ball_axes
 from kic.numerics.tolerances import DIGITS_LOST, EPS, ROUNDING_FACTOR
 
 EULER = "euler_"
@@ -110,28 +110,28 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     """Return the rows of the Euler angles of a frame or body in the world, or of a ball joint.
 
     `key` is the name with the sequence, such as "tool.euler_xyz". The angles of a joint are those of its
-    second body relative to the first, zero in the reference configuration like those of a body.
+    second body relative to the first, about its axes, and zero in the reference configuration.
 
     Raise `InputError` for another part, or an invalid sequence.
     """
     name, _, group = key.partition(".")
     sequence = check_sequence(group.removeprefix(EULER), name)
     if isinstance(part, Body | Frame):
-        a, b, columns = -1, tree.frame[part.body], np.array(part.axes)
+        a, b, fixed, moving = -1, tree.frame[part.body], np.eye(3), np.array(part.axes)
     elif isinstance(part, Joint) and part.type in ("spherical", "free"):
-        (a, b), columns = (tree.frame[body] for body in part.bodies), np.eye(3)
+        a, b = (tree.frame[body] for body in part.bodies)
+        fixed = moving = ball_axes(part).T
     else:
         message = f"'{name}' has no Euler angles: name a frame, a body, or a spherical or free joint."
         raise InputError(message, name=name)
     extrinsic = sequence.islower()
     # about moving axes the sequence is that of the factors of R; about fixed axes it is reversed
     one, two, three = ("xyz".index(axis) for axis in (sequence[::-1] if extrinsic else sequence.lower()))
-    world = np.eye(3)
 
     def product(i: int, j: int, sign: float) -> Item:
         """Return sign · R[i, j]: direction i of the world (or first body), and axis j of the frame."""
-        carried = tuple(tree.local_vector(b, sign * columns[j]))
-        return Item(lay.DOT1, b, a, carried, tuple(tree.local_vector(a, world[i])))
+        carried = tuple(tree.local_vector(b, sign * moving[j]))
+        return Item(lay.DOT1, b, a, carried, tuple(tree.local_vector(a, fixed[i])))
 
     def derived(kind: int) -> Item:
         return Item(kind, b, a)

@@ -12,11 +12,10 @@ from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, coordinates_named, invalid, short_repr, unknown
 from kic.kinematics.euler import EULER
-from kic.kinematics.tree import Tree
+from kic.kinematics.tree import Tree, ball_axes
 from kic.numerics.arrays import broadcast_batches, numbers
 from kic.numerics.rotations import (
-    as_pose_vector,
-    as_rotation_vector,
+    displaced,
     product,
     quaternion_from_vector,
     vector_from_quaternion,
@@ -90,15 +89,12 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
             raise invalid(key, f"must have shape (..., 6){_FORMS['free']}", a.shape, expected=(6,))
         # a member without finite numbers keeps a rotation, which SciPy requires, and has no position
         a = np.where(np.isfinite(a).all(axis=-1, keepdims=True), a, np.nan)
-        T = np.zeros((*a.shape[:-1], 4, 4))
-        T[..., :3, :3] = (
-            Rotation.from_rotvec(np.nan_to_num(a[..., 3:]).reshape(-1, 3))
-            .as_matrix()
-            .reshape(*a.shape[:-1], 3, 3)
-        )
+        T, axes = np.zeros((*a.shape[:-1], 4, 4)), ball_axes(joint)
+        turn = Rotation.from_rotvec((np.nan_to_num(a[..., 3:]) @ axes.T).reshape(-1, 3))
+        T[..., :3, :3] = turn.as_matrix().reshape(*a.shape[:-1], 3, 3)
         at = np.array(joint.at)
         # the coordinates are the displacement of the joint's point
-        T[..., :3, 3] = a[..., :3] - np.array(joint.value[:3]) + at - T[..., :3, :3] @ at  # type: ignore[index]
+        T[..., :3, 3] = (a[..., :3] - joint.value[:3]) @ axes.T + at - T[..., :3, :3] @ at  # type: ignore[index]
         T[..., 3, 3] = 1.0
         backwards = joint.bodies[1] == GROUND
         pose = RigidTransform.from_matrix(T)
@@ -174,11 +170,16 @@ _FORMS = {
 
 
 def _several(joint: Joint, value: Any) -> Any:
-    """Return the value of a joint with several coordinates, with rotations as rotation vectors."""
-    if joint.type == "spherical":
-        return as_rotation_vector(joint.name, value)
-    if joint.type == "free":
-        return as_pose_vector(joint.at, value)
+    """Return the value of a joint with several coordinates, from a `Rotation` or `RigidTransform`, too.
+
+    These are displacements of the second body relative to the first from the reference configuration.
+    """
+    if joint.type == "spherical" and hasattr(value, "as_rotvec"):
+        return value.as_rotvec() @ ball_axes(joint)
+    if joint.type == "free" and hasattr(value, "rotation") and hasattr(value, "translation"):
+        at = np.asarray(joint.at)
+        moved = np.stack([displaced(value, at) - at, value.rotation.as_rotvec()], axis=-2) @ ball_axes(joint)
+        return moved.reshape(*moved.shape[:-2], 6) + joint.value
     return value
 
 

@@ -40,9 +40,12 @@ def unit(v: Any) -> np.ndarray:
     return a / np.sqrt(a @ a)
 
 
-# columns of a spherical and of a free joint: kind, coordinate, axis
-_BALL = [(lay.BALL, k, e) for k, e in enumerate(np.eye(3))]
-_FREE = [(lay.PRISMATIC, k, e) for k, e in enumerate(np.eye(3))] + [(lay.BALL, k + 3, e) for _, k, e in _BALL]
+def ball_axes(joint: Joint) -> np.ndarray:
+    """Return the axes (3, 3), as columns, of the coordinates of a spherical or free joint."""
+    if joint.axis is None or joint.axis2 is None:
+        return np.eye(3)
+    x, z = unit(joint.axis), unit(np.cross(joint.axis, joint.axis2))
+    return np.stack([x, np.cross(z, x), z], axis=1)
 
 
 def steps(joint: Joint, backwards: bool) -> list[Step]:
@@ -53,19 +56,20 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
     kind = joint.type
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
+    three = ball_axes(joint).T
     made: list[tuple[int, int, np.ndarray]] | None = {
         "fixed": [],
         "revolute": [(lay.REVOLUTE, 0, axis)],
         "prismatic": [(lay.PRISMATIC, 0, axis)],
         "cylindrical": [(lay.REVOLUTE, 0, axis), (lay.PRISMATIC, 1, axis)],
         "universal": [(lay.REVOLUTE, 0, axis), (lay.REVOLUTE, 1, axis2)],
-        "spherical": _BALL,
+        "spherical": [(lay.BALL, k, e) for k, e in enumerate(three)],
         "planar": [
             (lay.PRISMATIC, 0, axis),
             (lay.PRISMATIC, 1, axis2),
             (lay.REVOLUTE, 2, np.cross(axis, axis2)),
         ],
-        "free": _FREE,
+        "free": [(of, k, three[k % 3]) for k in range(6) for of in [lay.PRISMATIC if k < 3 else lay.BALL]],
     }.get(kind)
     if made is None:
         where = "steps() in kic/kinematics/tree.py"
@@ -207,7 +211,7 @@ class Tree:
             if n == group:
                 self.state_size += 4 if ball else 1
             self._drawn.append(joint.value[step.component])  # type: ignore[index]
-            self.zero_axes.append(np.eye(3) if ball else frame_axes(step.axis))
+            self.zero_axes.append(ball_axes(joint) if ball else frame_axes(step.axis))
             self.zero_origins.append(origin)
             self._names.append(joint.components[step.component])
             above = n

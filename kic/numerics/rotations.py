@@ -129,25 +129,6 @@ def quaternion_from_matrix(R: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.eigh(K)[1][..., -1])
 
 
-def as_rotation_vector(name: str, value: Any) -> Any:
-    """Return the rotation vector of a SciPy `Rotation`; three numbers pass."""
-    if hasattr(value, "as_rotvec"):
-        return value.as_rotvec()
-    return value
-
-
-def as_pose_vector(at: Any, value: Any) -> Any:
-    """Return the six coordinates of a free joint at a point `at` of the reference configuration.
-
-    A SciPy `RigidTransform` is the displacement of the second body relative to the first from the reference
-    configuration, as in `Configuration.pose`. Six numbers, x y z and a rotation vector, pass.
-    """
-    if hasattr(value, "rotation") and hasattr(value, "translation"):
-        moved = displaced(value, np.asarray(at)) - np.asarray(at)
-        return np.concatenate([moved, value.rotation.as_rotvec()], axis=-1)
-    return value
-
-
 def displaced(pose: Any, point: np.ndarray) -> np.ndarray:
     """Return a point (3,) displaced by a `RigidTransform`; complex steps pass."""
     place: np.ndarray = pose.apply(point.real)

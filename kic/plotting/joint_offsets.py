@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.kinematics.tree import unit
@@ -41,7 +42,7 @@ class JointPlacement:
     ) -> None:
         self.description, self.size, self.down = model.description, size, down
         joints = self.description.joints
-        self.axes = {j.name: unit(j.axis) for j in joints if j.axis is not None}
+        self.axes = {j.name: unit(j.axis) for j in joints if j.axis is not None and j.type not in BALL_TYPES}
         self.positions = {
             j.name: np.array(j.at, float) for j in joints if j.at is not None and j.type != "prismatic"
         }
@@ -53,7 +54,8 @@ class JointPlacement:
 
     def directions(self, joint: Joint) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the axes of a joint and the bodies that carry them."""
-        axes = [unit(axis) for axis in (joint.axis, joint.axis2) if axis is not None]
+        given = () if joint.type in BALL_TYPES else (joint.axis, joint.axis2)
+        axes = [unit(axis) for axis in given if axis is not None]
         return np.reshape(axes, (-1, 3)), joint.bodies[: len(axes)]
 
     def _anchors(self, body: str, but: Joint) -> list[tuple[np.ndarray, bool, bool]]:

@@ -26,7 +26,7 @@ from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_
 from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
-from kic.kinematics.tree import Tree
+from kic.kinematics.tree import Tree, ball_axes
 from kic.numerics.rotations import quaternion_from_matrix
 from kic.transfer.constraint_system import column_scales, row_scales
 from kic.transfer.program import LAYOUT
@@ -114,7 +114,7 @@ def joint_motion_items(tree: Tree, joint: Joint) -> list[Item]:
     # a free joint closes no loop; elsewhere it is never a cut joint
     a, b = (tree.frame[body] for body in joint.bodies)
     here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
-    axes = [tuple(tree.local_vector(a, e)) for e in np.eye(3)]
+    axes = [tuple(tree.local_vector(a, e)) for e in ball_axes(joint).T]
     return [Item(lay.DOT2, b, a, there, here, u) for u in axes] + [
         Item(lay.RELATIVE_OMEGA, b, a, extra=u) for u in axes
     ]

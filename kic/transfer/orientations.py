@@ -25,7 +25,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
-from kic.kinematics.tree import Tree
+from kic.kinematics.tree import Tree, ball_axes
 from kic.numerics.rotations import (
     product,
     quaternion_from_matrix,
@@ -57,11 +57,13 @@ class Orientation:
     name : str
         Joint, body or frame.
     rows : tuple of int
-        The three coordinates. Their axes are those of the first body.
+        The three coordinates.
     bodies : (str, str)
         First and second body.
     first, second : int
         Frames of the tree that carry them.
+    axes : (3, 3) ndarray
+        Axes of the coordinates as columns, carried by the first body, in the reference configuration.
     """
 
     name: str
@@ -69,10 +71,11 @@ class Orientation:
     bodies: tuple[str, str]
     first: int
     second: int
+    axes: np.ndarray
 
     def items(self, tree: Tree) -> list[Item]:
         """Return the rows of rotations from the reference configuration."""
-        a, b = ([tuple(tree.local_vector(f, e)) for e in np.eye(3)] for f in (self.first, self.second))
+        a, b = ([tuple(tree.local_vector(f, e)) for e in self.axes.T] for f in (self.first, self.second))
         return [Item(lay.DOT1, self.second, self.first, b[j], a[k]) for j, k in _PAIRS]
 
 
@@ -85,10 +88,10 @@ def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) 
     for name in dict.fromkeys(label.rpartition(".")[0] for label in bare):
         part = tree.description._parts[name]
         if isinstance(part, Joint):
-            whole, bodies = part.components[-3:], part.bodies
+            whole, bodies, axes = part.components[-3:], part.bodies, ball_axes(part)
         else:
             assert isinstance(part, Body | Frame)  # for the type checker: no other part turns
-            whole, bodies = tuple(f"{name}.w{c}" for c in "xyz"), (GROUND, part.body)
+            whole, bodies, axes = tuple(f"{name}.w{c}" for c in "xyz"), (GROUND, part.body), np.eye(3)
         given = tuple(one for one in whole if one in labels)
         if len(given) < 3:
             remedy = f"Name {bodies[1]}.angle."
@@ -103,7 +106,7 @@ def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) 
             )
         rows = tuple(labels.index(one) for one in whole)
         first, second = (tree.frame[body] for body in bodies)
-        made.append(Orientation(name, rows, (bodies[0], bodies[1]), first, second))
+        made.append(Orientation(name, rows, (bodies[0], bodies[1]), first, second, axes))
     return tuple(made)
 
 
@@ -126,10 +129,9 @@ class OrientedTransfer(CoordinateTransfer):
         items = [item for one in orientations for item in one.items(tree)]
         super().__init__(tree, names, length, tolerance, items, account)
         self._orientations = orientations
-        sides = [(one.first, one.second) for one in orientations]
         axes = [
             Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e)))
-            for pair in sides for frame in pair for e in np.eye(3)
+            for one in orientations for frame in (one.first, one.second) for e in one.axes.T
         ]  # fmt: skip
         self._axes = output_query(tree, plain_rows(tree, axes), 1)
 
@@ -144,7 +146,7 @@ class OrientedTransfer(CoordinateTransfer):
         """Return the query for rows that are measured from a state (S,)."""
         tree, axes = self.tree, []
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
-            carried = tree.axes(one.second).T @ R.T  # columns are the first body's axes
+            carried = tree.axes(one.second).T @ one.axes @ R.T  # columns are the first body's axes
             axes += [carried[:, j] for j, _ in _PAIRS]
         return self._own.with_item_vectors(len(self.chosen.source), np.array(axes))
 
@@ -335,7 +337,8 @@ class Positions:
         for one, place in zip(self.orientations, self._quaternions, strict=True):
             if GROUND not in one.bodies:
                 return None
-            turned = Rotation.from_quat(x[..., place], scalar_first=True)
+            turn = Rotation.from_matrix(one.axes)
+            turned = turn * Rotation.from_quat(x[..., place], scalar_first=True) * turn.inv()
             backwards = one.bodies[1] == GROUND
             made[one.bodies[0 if backwards else 1]] = turned.inv() if backwards else turned
         return made

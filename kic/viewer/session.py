@@ -15,6 +15,7 @@ from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
 from kic.kinematics.outputs import XYZ
+from kic.kinematics.tree import ball_axes
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of
 from kic.numerics.linalg import null_space
@@ -79,7 +80,8 @@ class Session:
         found = dict(zip(self.drivers, coordinate_values(self.configuration), strict=True))
         for joint in self._balls():
             one, other = (self.frame(body)[:3, :3] for body in joint.bodies)
-            for name, turned in zip(joint.components[-3:], vector_from_matrix(one.T @ other), strict=True):
+            turn = vector_from_matrix(one.T @ other) @ ball_axes(joint)
+            for name, turned in zip(joint.components[-3:], turn, strict=True):
                 if np.isnan(found[name]):
                     found[name] = turned
         return np.array(list(found.values()))

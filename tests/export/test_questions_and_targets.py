@@ -42,10 +42,11 @@ def arm(order: tuple[int, ...], coordinates: list[str] | None = None) -> kic.Mec
 
 
 def ball_arm() -> kic.Mechanism:
-    """Return an arm that ends with a ball joint, which is listed first."""
+    """Return an arm that ends with a ball joint with axes of its own, which is listed first."""
     m = arm((3, 1, 0, 2), None)
     laws = {"damping": (0.1, 0.2, 0.3), "armature": (0.3, 0.2, 0.1)}
-    return m.replace("roll", type="spherical", axis=None, stiffness=0.0, rest=0.0, **laws)
+    axes = {"axis": (1, 2, 0), "axis2": (-2, 1, 3)}
+    return m.replace("roll", type="spherical", **axes, **laws)
 
 
 def sprung(name: str, coordinates: list[str] | None = None) -> kic.Mechanism:
