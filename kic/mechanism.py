@@ -203,13 +203,14 @@ class Mechanism(Printable, MechanismDescription):
         ----------
         values : (..., M) array_like, dict of str to array_like, or None
             Coordinates in the order of `coordinates`, or by name; batches broadcast. None is the reference
-            configuration. A spherical joint takes a rotation vector or a SciPy `Rotation` relative to the
-            reference configuration. A free joint takes x y z and a rotation vector, or a `RigidTransform`,
-            the displacement of the second body relative to the first as returned by `Configuration.pose`. For
-            closed mechanisms, and for inverse kinematics, any rows with a value are allowed, as many as the
-            degrees of freedom: joints, points ("tip", "tip.x"), distances, angles of a planar mechanism. A
-            body takes a `RigidTransform`, its displacement from the reference configuration, or a `Rotation`
-            for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a plane.
+            configuration. A spherical joint takes a rotation vector along its axes, or a SciPy `Rotation`
+            relative to the reference configuration. A free joint takes x y z and a rotation vector, or a
+            `RigidTransform`, the displacement of the second body relative to the first as returned by
+            `Configuration.pose`. For closed mechanisms, and for inverse kinematics, any rows with a value are
+            allowed, as many as the degrees of freedom: joints, points ("tip", "tip.x"), distances, angles of
+            a planar mechanism. A body takes a `RigidTransform`, its displacement from the reference
+            configuration, or a `Rotation` for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a
+            plane.
         near : Configuration, optional
             Configuration from which the solution is continued, so that the assembly mode is kept; by default
             the reference configuration. The path from its values to the inputs is followed by predictor steps
@@ -593,8 +594,8 @@ class Mechanism(Printable, MechanismDescription):
         -------
         Mechanism
             Described in the closed configuration, with a joint "a to b" for each loop. Coordinates keep their
-            values; free and spherical joints are at their zero. `remarks` says by how much each loop was
-            open.
+            values; rotations of free and spherical joints are at their zero. `remarks` says by how much each
+            loop was open.
 
         Raises
         ------
@@ -1279,6 +1280,8 @@ class Mechanism(Printable, MechanismDescription):
         values : dict of str to array_like, or names
             Values of joints and distances, as in `at`; names alone are fixed at the reference configuration.
             The other coordinates keep their values in the reference configuration, which moves there.
+            Displacements and rotations are measured from the new one, also those of spherical and free
+            joints, whose axes turn with their first bodies.
 
         Returns
         -------
@@ -1494,7 +1497,7 @@ class Mechanism(Printable, MechanismDescription):
 
             - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
             - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
-              universal and planar joints also ``axis2``, of contacts ``normal``;
+              joints with two axes also ``axis2``, of contacts ``normal``, ``tangent`` and ``tangent2``;
             - ``"tool.origin.x"`` and ``"tool.axes.rx"`` of frames, the latter a rotation of all three axes;
             - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
               ``"B.rest"``, ``"B.damping"``, ``"B.armature"``; of joints with several degrees

@@ -19,16 +19,14 @@ from kic.numerics.arguments import entries, is_function
 from kic.numerics.arrays import reals, stepping
 
 _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
-_COMPONENTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("at", "origin", "com", "axis", "axis2", "normal", "force", "moment", "pitch_point"), XYZ
-    ),
-    "inertia": _TENSOR,
-}
+_VECTORS = (
+    "at", "origin", "com", "axis", "axis2", "normal", "tangent", "tangent2", "force", "moment", "pitch_point",
+)  # fmt: skip
+_COMPONENTS: dict[str, tuple[str, ...]] = {**dict.fromkeys(_VECTORS, XYZ), "inertia": _TENSOR}
 _KEYS = (
-    "mass", "com", "inertia", "at", "origin", "axis", "axis2", "normal", "value", "stiffness", "rest",
-    "damping", "armature", "force", "moment", "ratios", "gears", "belt", "pitch_point", "friction",
-    "resistance", "inductance", "torque_constant", "speed_constant",
+    "mass", "com", "inertia", "at", "origin", "axis", "axis2", "normal", "tangent", "tangent2", "value",
+    "stiffness", "rest", "damping", "armature", "force", "moment", "ratios", "gears", "belt", "pitch_point",
+    "friction", "resistance", "inductance", "torque_constant", "speed_constant",
 )  # fmt: skip
 
 
@@ -56,7 +54,7 @@ def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
         single = isinstance(part, Joint) and part.dof == 1 and key not in _COMPONENTS
         for name, direction in list(zip(names, np.eye(len(value)), strict=True))[:count]:
             yield f"{part.name}.{key}" + ("" if single else f".{name}"), Parameter(part.name, key, direction)
-        if key in ("axis", "axis2", "normal"):
+        if key in ("axis", "axis2", "normal", "tangent", "tangent2"):
             for name, direction in zip(XYZ, np.eye(3), strict=True):
                 yield f"{part.name}.{key}.r{name}", Parameter(part.name, key, np.cross(direction, value))
     if isinstance(part, Frame):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
+import numpy as np
+
 from kic.description import validation as valid
-from kic.description.validation import Vector, assign, check_part
+from kic.description.validation import PARALLEL_ATOL, Vector, assign, check_part
 from kic.errors import ModelError, invalid_part, short_repr
 from kic.numerics.display import Summary
 
@@ -51,6 +54,12 @@ class Contact:
     normal : (3,) float, optional
         Direction in which the first body pushes the second: into the object, into the ground. It is fixed in
         the second body. Optional for a pin, whose rows are then along the world axes, n along z.
+    tangent : (3,) float, optional
+        Direction of t1, without its part along the normal, fixed in the second body. The rows are along n, t1
+        and t2 = n × t1. By default, t1 is the world axis most perpendicular to the normal, without that part.
+    tangent2 : (3,) float, optional
+        Of type "soft": direction of t2 in the first body, without its part along t1; by default n × t1. A
+        contact that has moved needs it, since its bodies have tilted about t1.
     friction : float, optional
         Coefficient of friction, of types "friction" and "soft".
     torsion : float, optional
@@ -72,6 +81,8 @@ class Contact:
     at: Vector
     _: KW_ONLY
     normal: Vector | None = None
+    tangent: Vector | None = None
+    tangent2: Vector | None = None
     friction: float | None = None
     torsion: float | None = None
     closed: bool = True
@@ -79,7 +90,14 @@ class Contact:
     def __post_init__(self) -> None:
         kinds = partial(valid.choice, among=CONTACT_ROWS)
         label = check_part(
-            self, "contact", type=kinds, bodies=valid.two_names, at=valid.vector, normal=valid.direction
+            self,
+            "contact",
+            type=kinds,
+            bodies=valid.two_names,
+            at=valid.vector,
+            normal=valid.direction,
+            tangent=valid.direction,
+            tangent2=valid.direction,
         )
         if self.normal is None and self.type != "pinned":
             raise ModelError(
@@ -87,12 +105,28 @@ class Contact:
                 f"pushes '{self.bodies[1]}'.",
                 key="normal",
             )
+        self._check_tangents(label)
         for key, what, types in (
             ("friction", "the coefficient of friction", ("friction", "soft")),
             ("torsion", "the largest moment per unit of normal force, a length", ("soft",)),
         ):
             self._bound(label, key, what, types)
         valid.flag(label, "closed", self.closed)
+
+    def _check_tangents(self, label: str) -> None:
+        """Check that the tangents are not parallel to the vectors to which they are perpendicular."""
+        if self.tangent2 is not None and (self.type != "soft" or self.tangent is None):
+            rule = "soft contact with `tangent`" if self.type == "soft" else "contact of type 'soft'"
+            raise invalid_part(label, "tangent2", f"needs a {rule}", self.tangent2, "Leave it out.")
+        vectors = {
+            "normal": self.normal or (0.0, 0.0, 1.0),
+            "tangent": self.tangent,
+            "tangent2": self.tangent2,
+        }
+        known = [(key, v, np.linalg.norm(np.real(v))) for key, v in vectors.items() if v is not None]
+        for (other, u, size), (key, v, own) in pairwise(known):
+            if np.linalg.norm(np.cross(np.real(u), np.real(v))) <= PARALLEL_ATOL * size * own:
+                raise invalid_part(label, key, f"must not be parallel to `{other}`", v)
 
     def _bound(self, label: str, key: str, what: str, types: tuple[str, ...]) -> None:
         """Check that a limit is positive if the type has it, and absent otherwise."""

@@ -14,15 +14,13 @@ import numpy as np
 
 from kic.description import validation as valid
 from kic.description.parts import Joint
-from kic.description.validation import Vector, assign, check_part
+from kic.description.validation import PARALLEL_ATOL, Vector, assign, check_part
 from kic.errors import ModelError, invalid_part, short_repr, unknown
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 from kic.numerics.display import Summary
 
 # mutually exclusive fields that define a coupling
 DEFINITIONS = ("ratios", "gears", "belt", "pitch_point")
-# sine (cosine) of the angle below which two given directions count as parallel (perpendicular)
-PARALLEL_ATOL = 1e-9
 
 Terms = tuple[tuple[str, float], ...]
 

@@ -15,6 +15,8 @@ from kic.numerics.arrays import reals
 Vector = tuple[float, float, float]
 # largest number in a description; products such as (mass · length²)² stay below the largest float, 1.8e308
 SIZE_MAX = 1e50
+# sine (cosine) of the angle below which two given directions count as parallel (perpendicular)
+PARALLEL_ATOL = 1e-9
 GROUND = "ground"
 
 

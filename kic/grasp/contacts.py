@@ -13,7 +13,7 @@ from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
 from kic.kernels import layout as lay
-from kic.kinematics.closure_rows import contact_axes
+from kic.kinematics.closure_rows import contact_axes, spin_axis
 from kic.kinematics.items import Item
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
@@ -526,7 +526,7 @@ def frames_of(
     items = [point(tree.frame[held], body.reference)]
     items += [point(first, c.at) for (first, _), c in zip(pairs, contacts, strict=True)]
     items += [along(second, u) for (_, second), three in zip(pairs, axes, strict=True) for u in three]
-    items += [along(first, three[2]) for (first, _), three in zip(pairs, axes, strict=True)]
+    items += [along(first, spin_axis(c)) for (first, _), c in zip(pairs, contacts, strict=True)]
     query = output_query(tree, plain_rows(tree, items), 1)
     batch, count = states.shape[:-1], len(contacts)
     found = query.arrays(states.reshape(-1, states.shape[-1]))[0]

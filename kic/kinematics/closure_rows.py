@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,21 @@ def distance_item(tree: Tree, distance: Distance) -> Item:
 def contact_axes(contact: Contact) -> np.ndarray:
     """Return the unit vectors n, t1, t2 of a contact as rows (3, 3), in world axes; t1 × t2 = n."""
     normal = unit(contact.normal) if contact.normal else np.array([0.0, 0.0, 1.0])
-    return np.roll(frame_axes(normal).T, 1, axis=0)
+    if contact.tangent is None:
+        return np.roll(frame_axes(normal).T, 1, axis=0)
+    tangent = _across(normal, contact.tangent)
+    return np.array([normal, tangent, np.cross(normal, tangent)])
+
+
+def spin_axis(contact: Contact) -> np.ndarray:
+    """Return the unit vector t2 (3,) that the first body of a contact carries, perpendicular to t1."""
+    _, t1, t2 = contact_axes(contact)
+    return t2 if contact.tangent2 is None else _across(t1, contact.tangent2)
+
+
+def _across(u: np.ndarray, v: Any) -> np.ndarray:
+    """Return the unit vector along the part of v perpendicular to a unit vector u."""
+    return unit(v - (u @ v) * u)
 
 
 def contact_items(tree: Tree, contact: Contact) -> list[Item]:
@@ -119,7 +134,7 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
     n, t1, t2 = contact_axes(contact)
     between = _Between(tree, contact.bodies[::-1], contact.at)
     made = {row: between.in_plane(-u) for row, u in (("n", n), ("t1", t1), ("t2", t2))}
-    made["s"] = between.cosine(t1, t2)
+    made["s"] = between.cosine(t1, spin_axis(contact))
     rows = CONTACT_ROWS[contact.type]
     if not made.keys() >= set(rows):
         where = "contact_items() in kic/kinematics/closure_rows.py"
@@ -128,11 +143,14 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
 
 
 def facing_items(tree: Tree, joint: Joint | Contact, ends: Ends = CLOSED) -> list[Item]:
-    """Return cosines of directions shared by two bodies: 1 in the right assembly, -1 if flipped."""
+    """Return cosines of directions shared by two bodies: 1 in the right assembly, -1 if flipped.
+
+    Those of a soft contact are of its tilts about t2 and t1. Both are -1 if it is closed half a turn round.
+    """
     if isinstance(joint, Contact):
-        tangent = contact_axes(joint)[2]
-        facing = _Between(tree, joint.bodies[::-1]).cosine
-        return [facing(tangent, tangent)] if "s" in CONTACT_ROWS[joint.type] else []
+        _, t1, t2 = contact_axes(joint)
+        tilt = _Between(tree, joint.bodies[::-1]).cosine
+        return [tilt(t1, t1), tilt(t2, spin_axis(joint))] if "s" in CONTACT_ROWS[joint.type] else []
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     shared = {
         "revolute": [axis],
@@ -174,11 +192,16 @@ def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int
     return [item for _, items in made for item in items], owners, offsets
 
 
-def facing_rows(tree: Tree) -> tuple[list[Item], list[str]]:
-    """Return the cosines of directions that closed joints and contacts share, and the part of each."""
-    tied: list[Joint | Contact] = [*tree.cuts, *tree.description._closed_contacts]
-    made = [(item, part.name) for part in tied for item in facing_items(tree, part)]
-    return [item for item, _ in made], [name for _, name in made]
+def facing_rows(tree: Tree) -> tuple[list[Item], list[str], list[int]]:
+    """Return the cosines of directions that closed joints and contacts share.
+
+    Return also the part, and the first row, of each group of cosines of which the largest must be positive.
+    A soft contact may tilt about each tangent like a universal joint, and has one group.
+    """
+    groups = [(joint.name, [item]) for joint in tree.cuts for item in facing_items(tree, joint)]
+    groups += [(x.name, items) for x in tree.description._closed_contacts if (items := facing_items(tree, x))]
+    starts = [sum(len(items) for _, items in groups[:k]) for k in range(len(groups))]
+    return [item for _, items in groups for item in items], [name for name, _ in groups], starts
 
 
 def cut_joint_part(tree: Tree, joint: Joint) -> Part:

@@ -12,9 +12,10 @@ from sampling import check_orders, mismatch
 
 import kic
 from kic.description.contacts import CONTACT_ROWS
-from kic.kinematics.closure_rows import contact_axes
+from kic.kinematics.closure_rows import contact_axes, spin_axis
 
 KINDS = tuple(CONTACT_ROWS)
+Z = (0.0, 0.0, 1.0)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -240,6 +241,78 @@ def test_a_soft_contact_does_not_close_half_a_turn_round() -> None:
         m.prepare("coefficients", of="B").check(np.array([0.0, np.pi]))
 
 
+def tilting(axis: tuple[float, float, float]) -> kic.Mechanism:
+    """Return a box that rolls over a fixed soft finger, by a hinge along one of its tangents."""
+    return kic.Mechanism(
+        "tilting",
+        [kic.Body("box", mass=1.0, com=(0, 0.1, 1), inertia=(0.1, 0.2, 0.25))],
+        [kic.Joint("A", "revolute", ("ground", "box"), (0, 0, 0), axis)],
+        contacts=[
+            kic.Contact("tip", "soft", ("ground", "box"), (0, 0, 0), normal=Z, friction=0.5, torsion=0.1)
+        ],
+    )
+
+
+@pytest.mark.parametrize("tangent", [1, 2])
+def test_a_soft_contact_tilts_beyond_a_right_angle(tangent: int) -> None:
+    m = tilting(tuple(contact_axes(tilting(Z)["tip"])[tangent]))
+    for angle in (1.0, 2.0, 3.0, -2.0):
+        c = m.at([angle], near=m.at())
+        assert m.prepare("dynamics")(c.state, check=True).I.shape == (1, 1)
+        assert m.simulate(1e-3, near=c, progress=False).configuration.ok.all()
+
+
+def test_tangents_of_contacts() -> None:
+    soft = tilting(Z)["tip"]
+    own = replace(soft, tangent=(3, 4, 7))
+    assert np.allclose(contact_axes(own), [Z, (0.6, 0.8, 0), (-0.8, 0.6, 0)], atol=1e-15)
+    assert np.allclose(spin_axis(own), (-0.8, 0.6, 0), atol=1e-15)
+    tilted = replace(own, tangent2=(-0.8, 0.6, 2.0))
+    assert np.allclose(spin_axis(tilted), np.array([-0.8, 0.6, 2.0]) / np.sqrt(5), atol=1e-15)
+    pin = kic.Contact("pin", "pinned", ("a", "b"), (0, 0, 0), tangent=(0, 2, 1))
+    assert np.allclose(contact_axes(pin), [Z, (0, 1, 0), (-1, 0, 0)], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "words"),
+    [
+        ({"tangent": (0, 0, -2)}, "tangent", "must not be parallel to `normal`"),
+        ({"tangent": (1, 0, 0), "tangent2": (-3, 0, 0)}, "tangent2", "must not be parallel to `tangent`"),
+        ({"tangent2": (1, 0, 0)}, "tangent2", "needs a soft contact with `tangent`"),
+        (
+            {"type": "friction", "torsion": None, "tangent": (1, 0, 0), "tangent2": (0, 1, 0)},
+            "tangent2",
+            "needs a contact of type 'soft'",
+        ),
+        ({"tangent": (0, 0, 0)}, "tangent", "is zero"),
+    ],
+)
+def test_invalid_tangents_raise(given: dict, key: str, words: str) -> None:
+    with raises(kic.ModelError, key=key) as caught:
+        replace(tilting(Z)["tip"], **given)
+    assert words in str(caught.value)
+
+
+def test_axes_of_contacts_have_derivatives() -> None:
+    m = hand(20, ("soft",) * 3, 4)
+    hinges = [joint.name for joint in m.joints if joint.type == "revolute"]
+    m = replace(m, coordinates=m.independent_sets(of=hinges, count=1)[0].names)
+    c = m.replace("c0", tangent=(1, 0, 0), tangent2=(0, 1, 0.1))
+
+    def rows(m: kic.Mechanism) -> np.ndarray:
+        return m.at().coefficients("box", order=1, wrt=m.coordinates).G
+
+    for name in ("c0.tangent.rz", "c0.tangent2.rx", "c0.normal.ry"):
+        part, key, _ = name.split(".")
+        axis = np.eye(3)["xyz".index(name[-1])]
+        found = c.sensitivity(rows, name)
+        ends = [
+            rows(c.replace(part, **{key: getattr(c[part], key) + s * np.cross(axis, getattr(c[part], key))}))
+            for s in (1e-6, -1e-6)
+        ]
+        assert np.allclose(found, (ends[0] - ends[1]) / 2e-6, atol=1e-6 * abs(found).max() + 1e-7)
+
+
 def test_a_contact_without_hold_leaves_the_discs_alone() -> None:
     m = discs(type="point", friction=None, torsion=None)
     assert (replace(m, coordinates=["A", "B"]).dof, m.mobility().redundant) == (2, 1)
@@ -370,7 +443,7 @@ def test_files(tmp_path) -> None:
         ("type = 'point'", "contacts[0].normal", "a point contact needs `normal`"),
         ("type = 'pinned'\nfriction = 1.0", "contacts[0].friction", "a pinned contact has no `friction`"),
         ("type = 'pinned'\nclosed = 0", "contacts[0].closed", "must be true or false, got 0"),
-        ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, friction"),
+        ("type = 'pinned'\nmu = 1", "contacts[0].mu", "Keys here: name, type, bodies, at, normal, tangent"),
     ],
 )  # fmt: skip
 def test_invalid_files_raise(text: str, key: str, rule: str, tmp_path) -> None:
