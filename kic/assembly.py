@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration
-from kic.description.joint_types import JOINT_AXES, LOOP_TYPES
-from kic.description.parts import Frame, Joint, Point, as_matrix
+from kic.description.contacts import Contact
+from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
+from kic.description.parts import Body, Frame, Joint, Point, as_matrix
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, ModelError, invalid, short_repr, unfinished_type, unknown
 from kic.kernels import layout as lay
@@ -22,15 +23,16 @@ from kic.kinematics.closure_rows import (
     CLOSED,
     all_closure_rows,
     closure_items,
+    contact_axes,
     coupling_items,
     facing_items,
-    facing_rows,
+    spin_axis,
 )
 from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
-from kic.kinematics.tree import Tree, frame_axes, unit
+from kic.kinematics.tree import Tree, ball_axes, frame_axes, unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, mapping, names_of
 from kic.numerics.arrays import numbers
@@ -113,7 +115,9 @@ class _Residuals:
         self.tree, self.length = model.tree, _size(model, loops)
         tree = self.tree
         items, names, offsets = all_closure_rows(tree)
-        facing, facing_names = facing_rows(tree)
+        # a soft contact may tilt
+        facing = [item for joint in tree.cuts for item in facing_items(tree, joint)]
+        facing_names = [joint.name for joint in tree.cuts for _ in facing_items(tree, joint)]
         for loop in loops:
             joint, ends = _joint(loop, *CLOSED), (loop.first.pose, loop.second.pose)
             rows, directions = closure_items(tree, joint, ends), facing_items(tree, joint, ends)
@@ -406,13 +410,6 @@ def assemble(
 ) -> Mechanism:
     """Close the loops of a mechanism. See `Mechanism.close_loops`."""
     mechanism._model.require_real("close_loops()", "Close the loops of the mechanism without it.")
-    for contact in mechanism.contacts:
-        if not contact.closed:
-            raise ModelError(
-                f"Contact '{contact.name}' is open: its bodies touch in the described configuration, which "
-                "closing the loops would change. Close it, or add it after assembling.",
-                name=contact.name,
-            )
     made = []
     for k, loop in enumerate(entries(loops)):
         first, second, kind = loop_words(k, loop)
@@ -488,6 +485,68 @@ def closing_joints(loops: Iterable[Loop], poses: Mapping[str, np.ndarray]) -> tu
     )
 
 
+class _Displaced:
+    """Parts of a mechanism, described where its bodies have displacements (4, 4)."""
+
+    def __init__(self, poses: Mapping[str, np.ndarray]) -> None:
+        self.poses = poses
+
+    def point(self, body: str, x: Any) -> Any:
+        """Return a point of a body."""
+        T = self.poses[body]
+        return None if x is None else tuple((T[:3, :3] @ x + T[:3, 3]).tolist())
+
+    def vector(self, body: str, x: Any) -> Any:
+        """Return a direction that is fixed in a body."""
+        return None if x is None else tuple((self.poses[body][:3, :3] @ x).tolist())
+
+    def body(self, body: Body) -> Body:
+        """Return a body."""
+        com, at = (self.point(body.name, x) for x in (body.com, body.at))
+        inertia: Any = body.inertia
+        if inertia is not None:
+            R = self.poses[body.name][:3, :3]
+            J = R @ as_matrix(inertia) @ R.T
+            inertia = (J + J.T) / 2
+        return replace(body, com=com, at=at, inertia=inertia)
+
+    def joint(self, joint: Joint, value: tuple[float, ...]) -> Joint:
+        """Return a joint that has values there; those of a ball joint have axes of its first body."""
+        if joint.swing is not None:
+            raise ModelError(
+                f"Joint '{joint.name}' has `swing`, an angle from the reference configuration, which moves. "
+                "Leave it out, and add it afterwards.",
+                name=joint.name,
+            )
+        first, second = joint.bodies
+        axes = joint.axis, joint.axis2
+        if joint.type in BALL_TYPES and not np.array_equal(self.poses[first][:3, :3], np.eye(3)):
+            axes = tuple(ball_axes(joint).T[:2])
+        axis, axis2 = self.vector(first, axes[0]), self.vector(first, axes[1])
+        if joint.type == "universal":
+            axis2 = self.vector(second, axes[1])
+        return replace(joint, at=self.point(second, joint.at), axis=axis, axis2=axis2, value=value)
+
+    def contact(self, contact: Contact, length: float) -> Contact:
+        """Return a contact: its point is fixed in the first body, normal and first tangent in the second.
+
+        Raise `ModelError` for an open one whose bodies do not touch there, relative to a length.
+        """
+        first, second = contact.bodies
+        at, other = (self.point(body, contact.at) for body in contact.bodies)
+        gap = float(np.linalg.norm(np.subtract(at, other)))
+        if not contact.closed and gap > EXACT_RTOL * length:
+            raise ModelError(
+                f"Open contact '{contact.name}' must touch in the new reference configuration, got a gap of "
+                f"{gap:.3g}. Close it, or leave it out and add it afterwards.",
+                name=contact.name,
+                gap=gap,
+            )
+        normal, tangent, _ = (self.vector(second, u) for u in contact_axes(contact))
+        tangent2 = self.vector(first, spin_axis(contact)) if contact.type == "soft" else None
+        return replace(contact, at=at, normal=normal, tangent=tangent, tangent2=tangent2)
+
+
 def described_at(
     mechanism: Mechanism,
     state: np.ndarray,
@@ -497,50 +556,19 @@ def described_at(
 ) -> Mechanism:
     """Return a mechanism described in another configuration; coordinates keep their values.
 
-    `added` are further parts, described there, and `changes` other fields.
+    The rotations of ball joints have none, and are zero there. `added` are further parts, described there,
+    and `changes` other fields.
     """
-
-    def point(body: str, x: Any) -> Any:
-        return None if x is None else tuple((poses[body][:3, :3] @ x + poses[body][:3, 3]).tolist())
-
-    def vector(body: str, x: Any) -> Any:
-        return None if x is None else tuple((poses[body][:3, :3] @ x).tolist())
-
-    bodies = []
-    for body in mechanism.bodies:
-        R = poses[body.name][:3, :3]
-        inertia: Any = body.inertia
-        if inertia is not None:
-            J = R @ as_matrix(inertia) @ R.T
-            inertia = (J + J.T) / 2
-        com, at = (point(body.name, x) for x in (body.com, body.at))
-        bodies.append(replace(body, com=com, at=at, inertia=inertia))
+    there, model = _Displaced(poses), mechanism._model
     joints = []
     for joint in mechanism.joints:
-        first, second = joint.bodies
-        if joint.swing is not None:
-            raise ModelError(
-                f"Joint '{joint.name}' has `swing`, an angle from the reference configuration. Add it after "
-                "assembling.",
-                name=joint.name,
-            )
-        values = np.zeros(joint.dof)
+        value = np.zeros(joint.dof)
         if joint.valued:
-            known = mechanism._model.values(joint.valued, state[None])[0]
-            # the displacement of a free joint is zero in the new description
-            values[: len(known)] = 0.0 if joint.type == "free" else known
-        joints.append(
-            replace(
-                joint,
-                at=point(second, joint.at),
-                axis=vector(first, joint.axis),
-                axis2=vector(second if joint.type == "universal" else first, joint.axis2),
-                value=tuple(values.tolist()),
-            )
-        )
+            value[: len(joint.valued)] = model.values(joint.valued, state[None])[0]
+        joints.append(there.joint(joint, tuple(value.tolist())))
     points = {p.name: p for p in mechanism.points}
     parts: dict[str, Any] = dict(
-        bodies=tuple(bodies),
+        bodies=tuple(map(there.body, mechanism.bodies)),
         couplings=tuple(
             # the ratios of a pitch point do not depend on the configuration
             replace(x, pitch_point=None, joints=names, ratios=ratios) if x.pitch_point is not None else x
@@ -548,22 +576,21 @@ def described_at(
             for names, ratios in [zip(*mechanism._terms[x.name], strict=True)]
         ),
         joints=tuple(joints),
-        points=tuple(replace(p, at=point(p.body, p.at)) for p in mechanism.points),
+        points=tuple(replace(p, at=there.point(p.body, p.at)) for p in mechanism.points),
         frames=tuple(
-            replace(f, origin=point(f.body, f.origin), axes=tuple(vector(f.body, e) for e in f.axes))
+            replace(
+                f, origin=there.point(f.body, f.origin), axes=tuple(there.vector(f.body, e) for e in f.axes)
+            )
             for f in mechanism.frames
         ),
-        contacts=tuple(
-            # the contact point is fixed in the first body, and the normal in the second
-            replace(c, at=point(c.bodies[0], c.at), normal=vector(c.bodies[1], c.normal))
-            for c in mechanism.contacts
-        ),
+        contacts=tuple(there.contact(contact, model.length) for contact in mechanism.contacts),
         forces=tuple(
-            replace(f, force=vector(points[f.point].body, f.force)) if f.axes == "body" else f
+            replace(f, force=there.vector(points[f.point].body, f.force)) if f.axes == "body" else f
             for f in mechanism.forces
         ),
         moments=tuple(
-            replace(x, moment=vector(x.body, x.moment)) if x.axes == "body" else x for x in mechanism.moments
+            replace(x, moment=there.vector(x.body, x.moment)) if x.axes == "body" else x
+            for x in mechanism.moments
         ),
     )
     parts |= {field: (*parts[field], *more) for field, more in (added or {}).items()}
@@ -573,7 +600,7 @@ def described_at(
 def _joint(loop: Loop, first: np.ndarray, second: np.ndarray) -> Joint:
     """Return the joint of a loop, described where its two frames have poses (4, 4)."""
     axes: dict[str, Any] = {}
-    for key in JOINT_AXES.get(loop.type, ()):
+    for key in () if loop.type in BALL_TYPES else JOINT_AXES.get(loop.type, ()):
         carrier = second if loop.type == "universal" and key == "axis2" else first
         u = carrier[:3, :3] @ getattr(loop, key)
         if key == "axis2":  # exactly perpendicular, within the residual

@@ -1,0 +1,191 @@
+"""Results of a locked mechanism, which are those of the unlocked one with the joints at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hands import hand
+from raising import raises
+
+import kic
+
+X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+BY_AXIS = {"damping": (1.0, 2.0, 3.0), "armature": (0.1, 0.2, 0.3)}
+BY_SIX = {"damping": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "armature": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)}
+
+
+def body(name: str, *at: float) -> kic.Body:
+    return kic.Body(name, mass=1.0, com=at, inertia=(0.1, 0.2, 0.25, 0.01, 0.02, -0.03))
+
+
+def on_an_arm(kind: str, turned: bool = False, **given) -> kic.Mechanism:
+    """Return a body on a ball or free joint of a moving arm, with another arm and a force on it."""
+    pair = ("end", "arm") if turned else ("arm", "end")
+    laws = BY_AXIS if kind == "spherical" else BY_SIX
+    return kic.Mechanism(
+        "ball on an arm",
+        [body("arm", 0.5, 0, 0), body("end", 1.2, 0.1, 0), body("tip", 1.5, 0.2, 0.1)],
+        [
+            kic.Joint("R", "revolute", ("ground", "arm"), (0, 0, 0), (0.2, 0.1, 1), damping=0.3),
+            kic.Joint("S", kind, pair, (1, 0, 0), **laws, **given),
+            kic.Joint("T", "revolute", ("end", "tip"), (1.3, 0, 0), (0.5, 1, 0), stiffness=2.0),
+        ],
+        forces=[kic.Force("push", "hand", (1, 2, 3), axes="body")],
+        points=[kic.Point("hand", "tip", (1.6, 0.1, 0.2))],
+        gravity=(1, -9.81, 2),
+    )
+
+
+def finger(kind: str, *coordinates: str, **given) -> kic.Mechanism:
+    """Return a finger that touches a box on two hinges, with a soft contact on a ball joint."""
+    hold = kic.Joint("S", "spherical", ("ground", "box"), (1.5, 0, 0), **BY_AXIS)
+    if kind != "soft":
+        hold = kic.Joint("S", "universal", ("ground", "box"), (1.5, 0, 0), Z, axis2=X, damping=(1.0, 2.0))
+    return kic.Mechanism(
+        "finger",
+        [
+            body("f1", 0, 0, 0.3),
+            body("f2", 0.2, 0, 0.6),
+            body("f3", 0.5, 0.1, 0.8),
+            body("box", 1.2, 0.1, 0.9),
+        ],
+        [
+            kic.Joint("R1", "revolute", ("ground", "f1"), (0, 0, 0), Z),
+            kic.Joint("R2", "revolute", ("f1", "f2"), (0, 0, 0.4), (0, 1, 0.2)),
+            kic.Joint("R3", "revolute", ("f2", "f3"), (0.4, 0, 0.7), (0.3, 1, 0)),
+            hold,
+        ],
+        contacts=[kic.Contact("touch", kind, ("f3", "box"), (0.9, 0.2, 0.9), **given)],
+        coordinates=coordinates,
+        gravity=(0, 0, -9.81),
+    )
+
+
+def held(kinds: tuple[str, ...], seed: int, links: int | tuple[int, ...]) -> kic.Mechanism:
+    """Return a hand with a box, driven by joints of its fingers."""
+    m = hand(seed, kinds, links)
+    hinges = [joint.name for joint in m.joints if joint.type == "revolute"]
+    return replace(m, coordinates=m.independent_sets(of=hinges, count=1)[0].names)
+
+
+def damped_ball_joints(name: str) -> kic.Mechanism:
+    """Return a shipped model whose ball joints, also those that are cut, have damping by axis."""
+    m = kic.load(name)
+    for joint in m.joints:
+        if joint.type == "spherical":
+            m = m.replace(joint.name, **BY_AXIS)
+    return m
+
+
+ON = {"normal": (1, 0.2, -0.3)}
+RUBBING = {**ON, "friction": 0.5}
+# mechanism, values of the locks, and steps of other coordinates from the locked reference configuration
+CASES: dict[str, tuple[Callable[[], kic.Mechanism], dict[str, float], dict]] = {
+    "ball": (lambda: on_an_arm("spherical"), {"R": 0.7}, {"S": (0.2, 0.1, -0.3), "T": 0.4}),
+    "ball backwards": (lambda: on_an_arm("spherical", True), {"R": 0.7}, {"S": (0.2, 0.1, -0.3), "T": 0.4}),
+    "ball with axes": (
+        lambda: on_an_arm("spherical", axis=(1, 2, 0), axis2=(-2, 1, 0)),
+        {"R": -1.1},
+        {"S": (0.2, 0.1, -0.3), "T": 0.4},
+    ),
+    "free": (lambda: on_an_arm("free"), {"R": 0.7}, {"S": (0.1, 0.2, 0.3, -0.3, 0.2, 0.1)}),
+    "free backwards": (lambda: on_an_arm("free", True), {"R": 0.7}, {"S": (0.1, 0.2, 0.3, -0.3, 0.2, 0.1)}),
+    "friction": (lambda: finger("friction", "R1", "R2", **RUBBING), {"R1": 0.2}, {"R2": 0.1}),
+    "soft": (lambda: finger("soft", "R1", "R3", torsion=0.1, **RUBBING), {"R1": 0.2}, {"R3": 0.1}),
+    "pinned": (lambda: finger("pinned", "R1", "R2"), {"R1": 0.2}, {"R2": 0.1}),
+    "point": (lambda: finger("point", "R1", "R2", "R3", "S.1", **ON), {"R2": -0.1}, {"R1": 0.1}),
+    "platform": (lambda: damped_ball_joints("gough-stewart"), {"L1": 1.05}, {"L2": 0.03, "L5": -0.02}),
+    "delta": (lambda: damped_ball_joints("delta"), {"A2": 0.5}, {"A1": 0.1}),
+    "grasp": (lambda: kic.load("three-finger-hand"), {"swing1": 0.1}, {"curl2": 0.05}),
+    "soft hand": (lambda: held(("soft",) * 3, 20, 4), {"j01": 0.05}, {"j10": 0.04}),
+    "mixed hand": (lambda: held(("point", "soft", "pinned"), 38, (1, 4, 3)), {"j00": 0.05}, {"j11": 0.04}),
+}
+
+
+def pair(case: str) -> tuple[kic.Mechanism, kic.Configuration, kic.Configuration]:
+    """Return a locked mechanism, its configuration, and that of the unlocked one, at the same place."""
+    make, locks, steps = CASES[case]
+    m = make()
+    locked = m.lock(locks)
+    balls = {j.name for j in m.joints if j.type in ("spherical", "free")}
+    rest = {c: locked.at().value(c) for c in locked.coordinates if c.partition(".")[0] not in balls}
+    rest |= {name: np.zeros(m[name].dof) for name in balls if name in steps}
+    there = {name: np.add(x, steps.get(name, 0.0)) for name, x in rest.items()}
+    if m._model.tree.open:
+        return locked, locked.at(there), m.at({**there, **locks})
+    near = m.at({**rest, **locks}, near=m.at())
+    return locked, locked.at(there, near=locked.at()), m.at({**there, **locks}, near=near)
+
+
+def assert_same(a: np.ndarray, b: np.ndarray) -> None:
+    """Check that two results agree within errors of closed loops, relative to their largest entry."""
+    assert np.array_equal(np.isnan(a), np.isnan(b))
+    size = max(np.nanmax(np.abs(b), initial=0.0), 1.0)
+    assert np.allclose(a, b, rtol=0.0, atol=1e-9 * size, equal_nan=True)
+
+
+def wrench(of: kic.JointForce) -> np.ndarray:
+    """Return the force, and the moment about the origin: joints without a point have one of the reference."""
+    return np.concatenate([of.force, of.moment + np.cross(of.point, of.force)])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_with_the_joints_at_rest(case: str) -> None:
+    locked, one, other = pair(case)
+    names, locks = one.dynamics().coordinates, [*CASES[case][1]]
+    balls = [name for name in CASES[case][2] if name in locked._joints and locked[name].dof > 2]
+    wrt = [*balls, *(name for name in names if name.partition(".")[0] not in balls), *locks]
+    whole = other.dynamics(wrt=wrt)
+    free = [whole.coordinates.index(name) for name in names]
+
+    def columns(a: np.ndarray, first: int = 0) -> np.ndarray:
+        for axis in range(first, a.ndim):
+            a = a.take(free, axis=axis)
+        return a
+
+    parts = [x.name for x in (*locked.bodies, *locked.joints, *locked.contacts, *locked.points)]
+    parts = [name for name in parts if name not in locks]
+    found, wanted = one.coefficients(parts, order=3), other.coefficients(parts, order=3, wrt=wrt)
+    assert found.rows == wanted.rows
+    for order in "GHD":
+        assert_same(getattr(found, order), columns(getattr(wanted, order), 1))
+    d = one.dynamics()
+    for key in ("I", "P", "load", "damping"):
+        assert_same(getattr(d, key), columns(getattr(whole, key)))
+    motion = np.random.default_rng(5).normal(size=(2, len(names)))
+    moving = np.zeros((2, len(whole.coordinates)))
+    moving[:, free] = motion
+    assert_same(d.inverse_dynamics(*motion), whole.inverse_dynamics(*moving)[free])
+    forces = one.joint_forces(*motion, actuators=names)
+    others = other.joint_forces(*moving, wrt=wrt, actuators=wrt)
+    for name in (*locked.joints, *locked.contacts):
+        if name.name not in locks:
+            assert_same(wrench(forces[name.name]), wrench(others[name.name]))
+    if d.holonomic:
+        K, C = (getattr(one.linearize(*motion), key) for key in "KC")
+        all_K, all_C = (getattr(other.linearize(*moving, wrt=wrt), key) for key in "KC")
+        assert_same(K, columns(all_K))
+        assert_same(C, columns(all_C))
+
+
+def test_a_lifted_foot_does_not_touch_where_it_was_moved() -> None:
+    """The reference configuration of a contact is one where its bodies touch, whatever moves them apart."""
+    m = finger("friction", "R1", "R2", **RUBBING)
+    m = m.replace("touch", closed=False).replace(coordinates=None)
+    with raises(kic.ModelError, name="touch") as caught:
+        m.lock({"R1": 0.2})
+    assert caught.value.gap == pytest.approx(0.2 * np.hypot(0.9, 0.2), rel=0.01)
+    assert m.lock(["R1"]).contacts == m.contacts
+    assert m.without("touch").lock({"R1": 0.2}).dof == m.dof - 1
+
+
+def test_files_keep_the_axes(tmp_path: Path) -> None:
+    for m in (on_an_arm("spherical").lock({"R": 0.7}), finger("soft", "R1", "R3", torsion=0.1, **RUBBING)):
+        locked = m if m.dof > 3 else m.lock({"R1": 0.2})
+        locked.save(tmp_path / "m.toml")
+        read = kic.load(tmp_path / "m.toml")
+        assert (read.joints, read.contacts) == (locked.joints, locked.contacts)
