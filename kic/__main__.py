@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from kic.cli.main import main
+import sys
+
+
+def run() -> None:
+    """Run the command; an interrupt while it is imported ends it as quietly as a later one."""
+    try:
+        from kic.cli.main import main
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
+    main(prog_name="kic")
+
 
 if __name__ == "__main__":
-    main(prog_name="kic")
+    run()

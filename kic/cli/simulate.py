@@ -105,8 +105,8 @@ def simulate(
 
     With --limits, the start must lie within the limits, and the run stops at the first limit reached.
 
-    An interrupted run (Ctrl-C) prints and saves its results up to the interruption. If a run cannot be
-    continued, --save still writes the results up to that time.
+    An interrupted run (Ctrl-C) prints and saves its results up to the interruption, and ends with the exit
+    code 130. If a run cannot be continued, --save still writes the results up to that time.
 
     --json prints a single object: name, units, coordinates, actuators, motors; t; q, qd, qdd, effort;
     actuator_effort, actuator_rate, actuator_power; current, voltage, torque of motors (one row per time, null
@@ -165,8 +165,10 @@ def simulate(
         import json
 
         click.echo(json.dumps(_data(run, outputs), allow_nan=False))
-        return
-    click.echo(_summary(run, outputs).text(parsing.width()))
+    else:
+        click.echo(_summary(run, outputs).text(parsing.width()))
+    if run.stopped.startswith("interrupted"):
+        raise KeyboardInterrupt
 
 
 def _is_group(mechanism: Mechanism, name: str) -> bool:

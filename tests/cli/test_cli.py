@@ -172,7 +172,7 @@ def test_version():
 
 def test_the_entry_point_is_main():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["scripts"] == {"kic": "kic.cli.main:main"}
+    assert project["scripts"] == {"kic": "kic.__main__:run"}
 
 
 def test_list_has_a_line_for_each_model():
@@ -870,6 +870,20 @@ def test_an_interruption_is_one_line():
         process.send_signal(signal.SIGINT)
         assert process.wait(HANGS_S) == 130
         assert process.stderr.read() == b"Interrupted.\n"
+
+
+def test_an_interruption_while_modules_are_imported_is_one_line():
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'kic.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from kic.__main__ import run\n"
+        "run()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
 
 
 # --- completion

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from commands import run
 
 import kic
+from kic.cli.main import main
 
 
 def test_pendulum_swing_is_printed() -> None:
@@ -107,7 +109,20 @@ def test_runs_stop_at_or_pass_change_points() -> None:
     assert passed["change_points"][0] == pytest.approx(stopped["t"][-1], abs=1e-9)
 
 
-def test_interrupted_run_is_saved(tmp_path) -> None:
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_an_interrupted_run_is_saved_and_ends_with_130(tmp_path, json_too) -> None:
+    controller, file = tmp_path / "stops.py", tmp_path / "run.npz"
+    controller.write_text(
+        "def controller(t, now):\n    if t > 0.05:\n        raise KeyboardInterrupt\n    return [0.0]\n"
+    )
+    where = "--controller", str(controller), "--sample-time", "0.01", "--save", str(file)
+    done = CliRunner().invoke(main, ["simulate", "four-bar", "--for", "1", *where, *json_too])
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+    assert "interrupted, the last sample is at t = 0.0" in " ".join(done.stdout.split())
+    assert kic.Simulation.load(file).stopped.startswith("interrupted")
+
+
+def test_a_run_that_stops_is_saved(tmp_path) -> None:
     file = tmp_path / "run.npz"
     text = run("simulate", "four-bar", "--qd", "A=1e160", "--save", str(file), code=1)
     assert "stops after t = 0: the motion is no longer finite" in " ".join(text.split())
