@@ -93,7 +93,7 @@ def assemblies(
 
 def _check_target(file: str) -> None:
     """Check the suffix and the directory of a picture before a long search."""
-    from kic.io.files import write_error
+    from kic.numerics.files import write_error
     from kic.plotting.figures import FORMATS, check_target
 
     path, _ = check_target(file, FORMATS, "A picture", 200)

@@ -12,7 +12,7 @@ import click
 
 from kic.cli import parsing
 from kic.cli.parsing import usage_error
-from kic.io.files import atomic_write
+from kic.numerics.files import atomic_write
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration

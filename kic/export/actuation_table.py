@@ -11,9 +11,10 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.units import effort_unit, row_unit
-from kic.errors import FileError, invalid
+from kic.errors import invalid
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, integer, names_of
+from kic.numerics.files import atomic_write
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
 
 
@@ -92,10 +93,8 @@ class ActuationTable(Tabular):
         own |= {key: getattr(self, key) for key in ("rows", "variables", "value", "J")}
         own["units"] = [self.units[n] for n in (*self.rows, *self.variables)]
         own |= {} if self.inertia is None else {"inertia": self.inertia}
-        try:
-            np.savez(path, **own)
-        except (OSError, ValueError) as error:
-            raise FileError(f"{path}: cannot be written: {error}.", path=path) from None
+        with atomic_write(path) as file:
+            np.savez(file, **own)
 
     def __repr__(self) -> str:
         grid = " × ".join(f"{len(x)} values of {n}" for n, x in zip(self.variables, self.axes, strict=True))

@@ -12,8 +12,8 @@ import numpy as np
 
 from kic.errors import InputError
 from kic.export.trace import BINARY, Argument, Trace
-from kic.io.files import atomic_write, file_name, write_error
 from kic.numerics.arguments import choice
+from kic.numerics.files import atomic_write, file_name, write_error
 
 if TYPE_CHECKING:
     from kic.export.questions import Export

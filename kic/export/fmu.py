@@ -21,8 +21,8 @@ import numpy as np
 from kic.errors import MissingExtraError, invalid
 from kic.export.c_source import c_source, identifier
 from kic.export.derivatives import with_derivatives
-from kic.io.files import atomic_write, file_name
 from kic.numerics.arguments import flag, integer
+from kic.numerics.files import atomic_write, file_name
 
 if TYPE_CHECKING:
     from kic.export.questions import Export

@@ -24,9 +24,21 @@ from kic.description.units import Units
 from kic.description.validation import Vector
 from kic.errors import FileError, KicError, ModelFileError, either, invalid, short_repr
 from kic.io.dh import DH, DHRow, from_dh
-from kic.io.files import atomic_write, kind_of
 from kic.io.library import SUFFIXES, find, model_names
 from kic.mechanism import Mechanism
+from kic.numerics.files import atomic_write
+
+# first bytes of files of other kinds, what they are, and what reads them
+_KINDS = (
+    (b"PK", "is a zip archive, as a run is. kic.Simulation.load reads runs"),
+    (b"\x89PNG", "is a picture"),
+    (b"%PDF", "is a picture (PDF)"),
+    (b"<svg", "is a picture (SVG)"),
+    (b"<robot", "is URDF. kic.from_urdf reads it"),
+    (b"<sdf", "is SDF. kic.from_sdf reads it"),
+    (b"<mujoco", "is MJCF. kic.from_mjcf reads it"),
+    (b"{", "is JSON, which kic writes and does not read. A model file is TOML"),
+)
 
 
 def load(model: str | os.PathLike[str]) -> Mechanism:
@@ -68,6 +80,22 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     return _mechanism(path, _read(path))
 
 
+def _kind_of(content: bytes) -> str:
+    """Return the kind of a file that is no model, with the function that reads it; '' if it is not known.
+
+    Examples
+    --------
+    >>> _kind_of(b"<?xml version='1.0'?><robot name='arm'>")
+    'is URDF. kic.from_urdf reads it'
+    """
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    # an XML file may begin with a declaration and comments
+    while start.startswith((b"<?", b"<!--")):
+        end = b"-->" if start.startswith(b"<!--") else b">"
+        start = start.partition(end)[2].lstrip()
+    return next((what for first, what in _KINDS if start.startswith(first)), "")
+
+
 def _read(path: Path) -> dict[str, Any]:
     """Return the keys and values of a file."""
     numbers: dict[str, Any] = {}
@@ -87,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         rule, numbers = f"cannot be read: {error.strerror}", {"errno": error.errno}
     except UnicodeDecodeError as error:
-        rule = kind_of(content) or f"is not text (byte {error.start} is not UTF-8). A model file is TOML"
+        rule = _kind_of(content) or f"is not text (byte {error.start} is not UTF-8). A model file is TOML"
     except ModelFileError:
         raise
     except ValueError as error:  # an invalid path
@@ -129,7 +157,7 @@ def _tables(text: str, path: Path) -> dict[str, Any]:
         except ValueError as error:
             known = path.suffix.lower() in SUFFIXES
             kinds = "" if known else f". Files of mechanisms end in {', '.join(SUFFIXES)}"
-            rule = kind_of(text.encode()) or f"is not TOML: {error}{kinds}"
+            rule = _kind_of(text.encode()) or f"is not TOML: {error}{kinds}"
     raise ModelFileError(f"{path}: {rule}.", path=path)
 
 

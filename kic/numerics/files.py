@@ -41,7 +41,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from kic.io.files import atomic_write
+    >>> from kic.numerics.files import atomic_write
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
     >>> with atomic_write(path) as file:
     ...     _ = file.write(b"all of it")
@@ -125,32 +125,3 @@ def _opened(target: str) -> tuple[BinaryIO, str]:
         with suppress(OSError):
             os.chmod(temporary, stat.S_IMODE(known.st_mode))
     return file, temporary
-
-
-# first bytes of files of other kinds, what they are, and what reads them
-_KINDS = (
-    (b"PK", "is a zip archive, as a run is. kic.Simulation.load reads runs"),
-    (b"\x89PNG", "is a picture"),
-    (b"%PDF", "is a picture (PDF)"),
-    (b"<svg", "is a picture (SVG)"),
-    (b"<robot", "is URDF. kic.from_urdf reads it"),
-    (b"<sdf", "is SDF. kic.from_sdf reads it"),
-    (b"<mujoco", "is MJCF. kic.from_mjcf reads it"),
-    (b"{", "is JSON, which kic writes and does not read. A model file is TOML"),
-)
-
-
-def kind_of(content: bytes) -> str:
-    """Return the kind of a file that is no model, with the function that reads it; '' if it is not known.
-
-    Examples
-    --------
-    >>> kind_of(b"<?xml version='1.0'?><robot name='arm'>")
-    'is URDF. kic.from_urdf reads it'
-    """
-    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    # an XML file may begin with a declaration and comments
-    while start.startswith((b"<?", b"<!--")):
-        end = b"-->" if start.startswith(b"<!--") else b">"
-        start = start.partition(end)[2].lstrip()
-    return next((what for first, what in _KINDS if start.startswith(first)), "")

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly, chebder, chebvander
 from numpy.polynomial.polynomial import polyadd, polymul
 
-from kic.errors import FileError, InputError, invalid
+from kic.errors import InputError, invalid
 from kic.numerics.arguments import at_least, choice
 from kic.numerics.arrays import numbers
+from kic.numerics.files import atomic_write
 
 # share of the box by which arguments may be outside, for rounding errors of its ends
 _OUTSIDE_RTOL = 1e-9
@@ -178,11 +179,8 @@ class PolynomialMap:
         about += "t = (2 q - lower - upper) / (upper - lower)"
         found = {"about": about, "degree": self.degree}
         found |= {key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in vars(self).items()}
-        try:
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(found, file, indent=1)
-        except (OSError, ValueError) as error:
-            raise FileError(f"{path}: cannot be written: {error}.", path=path) from None
+        with atomic_write(path) as file:
+            file.write(json.dumps(found, indent=1).encode())
 
     def __repr__(self) -> str:
         worst = ", ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import os
 from abc import ABC, abstractmethod
@@ -13,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import FileError, invalid, unknown
+from kic.errors import invalid, unknown
 from kic.numerics.arguments import names_of
+from kic.numerics.files import atomic_write
 from kic.numerics.optional import import_optional
 
 
@@ -106,15 +108,12 @@ class DataTable:
         heads = [(axis.name, axis.unit) for axis in self.index]
         columns = [column for v in self.variables for column in v.columns(len(rows))]
         heads += [(name, unit) for name, unit, _ in columns]
-        try:
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow([f"{name} ({unit})" if unit else name for name, unit in heads])
-                for k, row in enumerate(rows):
-                    # repr has all digits
-                    writer.writerow([*row, *(_number(x[k]) for _, _, x in columns)])
-        except (OSError, ValueError) as error:
-            raise FileError(f"{path}: cannot be written: {error}.", path=path) from None
+        with atomic_write(path) as file:
+            writer = csv.writer(codecs.getwriter("utf-8")(file))
+            writer.writerow([f"{name} ({unit})" if unit else name for name, unit in heads])
+            for k, row in enumerate(rows):
+                # repr has all digits
+                writer.writerow([*row, *(_number(x[k]) for _, _, x in columns)])
 
 
 def _number(x: Any) -> Any:

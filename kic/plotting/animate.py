@@ -13,8 +13,8 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.errors import FileError, MissingExtraError, invalid
-from kic.io.files import atomic_write
 from kic.numerics.arguments import names_of, positive
+from kic.numerics.files import atomic_write
 from kic.numerics.optional import import_optional
 from kic.numerics.progress import Bar
 from kic.plotting.canvas import Canvas, fit_to_page

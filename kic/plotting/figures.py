@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kic.errors import InputError, invalid
-from kic.io.files import atomic_write, file_name
 from kic.numerics.arrays import reals
+from kic.numerics.files import atomic_write, file_name
 from kic.numerics.optional import import_optional
 
 # colours of Okabe and Ito, distinguishable with colour blindness; ink first

@@ -28,13 +28,13 @@ from kic.configuration import Animated, Configuration
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit, power_unit, rate_unit, row_unit
 from kic.errors import InputError, invalid, unknown
-from kic.io.files import atomic_write
 from kic.io.toml import written
 from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
 from kic.numerics.display import OneLine, Printable, Summary
+from kic.numerics.files import atomic_write
 from kic.numerics.interpolation import HermiteInterpolant
 from kic.numerics.rotations import product
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable

@@ -19,10 +19,10 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from kic.errors import KicError, ModelFileError
-from kic.io.files import file_name
 from kic.io.toml import parsed
 from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
+from kic.numerics.files import file_name
 from kic.simulation.coordinates import ACTUATOR_ARRAYS, MOTOR_ARRAYS, N_MOTOR_ENERGIES
 from kic.simulation.sampling import SAMPLE_ARRAYS, ControlSamples
 

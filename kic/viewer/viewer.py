@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration, model_of
-from kic.io.files import atomic_write, file_name
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of, positive
+from kic.numerics.files import atomic_write, file_name
 from kic.numerics.optional import import_optional
 from kic.numerics.rotations import quaternion_from_matrix
 from kic.operational_space.ellipsoids import Ellipsoid

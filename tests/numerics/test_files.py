@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
+import re
 import stat
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from raising import raises
 
 import kic
 from kic.errors import FileError
-from kic.io.files import atomic_write
+from kic.numerics.files import atomic_write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")
 
@@ -68,10 +71,50 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == [path]
 
 
+# functions that write a file, and the places that may: the writer, and those that write to a folder or
+# a cache of their own
+WRITERS = {"write_text", "write_bytes", "save", "savez", "savez_compressed", "savetxt", "tofile"}
+ELSEWHERE = {"export/fmu.py": 1, "kernels/library.py": 1, "kernels/linking.py": 2}
+
+
+def writes(node: ast.AST) -> bool:
+    """Return True for a call that opens a file by its name for writing."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    texts = [x.value for x in (*node.args, *(k.value for k in node.keywords)) if isinstance(x, ast.Constant)]
+    if name in ("open", "fdopen"):
+        return any(isinstance(x, str) and re.fullmatch("[rbt]*[wxa+][bt+]*", x) for x in texts)
+    of_numpy = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "np"
+    written = node.args and isinstance(node.args[0], ast.Name) and node.args[0].id in ("file", "held")
+    return name in WRITERS and (of_numpy or not name.startswith("save")) and not written
+
+
+def test_files_are_written_in_one_place() -> None:
+    root, found = Path(kic.__file__).parent, Counter[str]()
+    for path in sorted(root.rglob("*.py")):
+        where = path.relative_to(root).as_posix()
+        if not where.startswith("kernel_library/") and where != "numerics/files.py":
+            found[where] += sum(writes(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    assert +found == ELSEWHERE
+
+
 def savers() -> dict[str, tuple[str, Callable[[Path], Any]]]:
     m = kic.load("four-bar")
     turn = m.path({"A": np.linspace(1.0, 1.2, 3)})
+    box = {"A": (1.0, 1.2)}
     return {
+        "table": ("m.csv", lambda path: turn.dynamics().to_csv(path)),
+        "run": ("m.npz", lambda path: m.simulate(1e-3, progress=False).save(path)),
+        "actuation table": (
+            "m.npz",
+            lambda path: m.export("actuation_map", to="table", of="B", limits=box, points=3).save(path),
+        ),
+        "polynomials": (
+            "m.json",
+            lambda path: m.export("actuation_map", to="polynomial", of="B", limits=box).save(path),
+        ),
+        "C": ("m", lambda path: m.export("dynamics", to="c").save(path)),
         "model": ("m.toml", lambda path: m.save(path)),
         "picture": ("m.svg", lambda path: m.at().draw().save(path)),
         "animation": ("m.gif", lambda path: turn.animate().save(path, dpi=20)),
