@@ -44,7 +44,7 @@ from kic.kinematics.jets import ERROR_FACTOR
 from kic.linear.state_space import held_cost
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import at_least, instance, is_function, names_of, positive
-from kic.numerics.arrays import reals
+from kic.numerics.arrays import ordinary, reals
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_vector, turning_rates
 from kic.numerics.tolerances import CONDITION_MAX
 from kic.operational_space.pose import RowEvaluator, RowFeedback, RowMotion
@@ -195,6 +195,7 @@ def _gain(name: str, value: Any, size: int) -> np.ndarray:
     a = reals(value)
     if a is None or a.shape not in ((), (size,), (size, size)):
         raise invalid(name, f"must be a number, ({size},) or ({size}, {size}) numbers", value)
+    a = ordinary(name, a)
     a = a.copy() if a.ndim == 2 else a * np.eye(size)
     if np.linalg.eigvalsh((a + a.T) / 2).min(initial=0.0) < -1e-9 * np.abs(a).max(initial=0.0):
         raise invalid(

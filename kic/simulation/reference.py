@@ -280,7 +280,7 @@ class Held:
 
     def __call__(self, t: float) -> Any:
         """Return the value and its derivatives (4, M)."""
-        return self._at(t) if 0.0 <= t <= self._end else self._ends[t > self._end]
+        return self._at(t) if 0.0 <= t <= self._end else self._ends[int(t > self._end)]
 
 
 class _AboutAxis:

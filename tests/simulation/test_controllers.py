@@ -712,3 +712,33 @@ def test_matrices_that_are_no_rotations_raise(R: np.ndarray) -> None:
     for target in ((p, R), (p, np.array([good, R])), T, np.array([np.eye(4), T]), np.eye(4)[::-1]):
         with raises(kic.InputError, key="target"):
             now.error(target)
+
+
+@pytest.mark.parametrize("moves", ["place", "turn", "both"])
+def test_references_rest_at_times_of_every_type(moves: str) -> None:
+    """Integrators give numbers of NumPy; a trajectory rests before and after its ends."""
+    m = kic.load("puma560")
+    c = m.at([0.0, 0.5, -2.2, 0.7, 0.8, -0.4])
+    pose = c.pose("link6")
+    R, p = pose.rotation, c.coefficients([f"link6.{x}" for x in "xyz"], order=1).values
+    turn = tr.rotation(Rotation.concatenate([R, Rotation.from_rotvec([0, 0, 0.2]) * R]), duration=1.0)
+    place = tr.quintic(p, p + 0.05, 1.0)
+    motion = {"place": (place, R), "turn": (p, turn), "both": (place, turn)}[moves]
+    wanted = Reference(m._model, {"link6": motion}, "desired")
+    for t, end in ((-0.5, 0.0), (1.5, 1.0)):
+        for kind in (float, np.float64, np.float32):
+            for found, there in zip(wanted(kind(t)), wanted(end), strict=True):
+                assert np.allclose(found, there, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e91, 1e300, 1e308])
+def test_gains_that_overflow_raise(size: float) -> None:
+    m, go = kic.load("horn-two-link"), tr.quintic([0.1, 0.2], [0.3, 0.4], 1.0)
+    for key, make in {
+        "Q": lambda: co.LQR(m, size, 1.0),
+        "R": lambda: co.LQR(m, 1.0, size),
+        "kp": lambda: co.ComputedTorque(m, go, size, 2.0),
+        "kd": lambda: co.GravityCompensation(m, go, 1.0, np.diag([1.0, size])),
+    }.items():
+        with raises(kic.InputError, key=key):
+            make()
