@@ -194,6 +194,10 @@ class KernelLibraryWarning(RuntimeWarning):
     """The library of kernels cannot be used; Numba compiles them, and results are not affected."""
 
 
+class KernelCacheWarning(RuntimeWarning):
+    """The cache of compiled kernels is damaged, unsafe, or cannot be written; results are not affected."""
+
+
 class DegreesWarning(UserWarning):
     """An angle beyond two turns in whole or half numbers, which may be meant in degrees."""
 

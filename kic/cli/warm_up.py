@@ -27,13 +27,14 @@ def warm_up() -> None:
 
     Without a library of kernels, they are compiled once for each machine and version of kic, on first use.
     Run this when a container image is built, or before a course. They are stored in the user's cache
-    directory, or in KIC_CACHE_DIR. On Linux with a C compiler, they are linked to a library, which later
-    processes load without Numba.
+    directory, or in KIC_CACHE_DIR, an absolute path where only you and root may write. On Linux with a C
+    compiler, they are linked to a library, which later processes load without Numba.
 
     \b
       kic warm-up
       KIC_CACHE_DIR=/opt/kic kic warm-up
     """
+    from kic.errors import FileError
     from kic.kernels import jit
     from kic.kernels.library import HERE
 
@@ -41,9 +42,10 @@ def warm_up() -> None:
         click.echo("All kernels are in the library of the package.")
         return
     os.environ.setdefault("KIC_VERBOSE", "1")
-    start = time.perf_counter()
+    folder, start = jit.compiler().cache_directory(), time.perf_counter()
+    if folder is None:
+        raise FileError("There is no folder in which kernels can be stored.")
     compile_kernels()
-    folder = jit.compiler().cache_directory()
     click.echo(f"All kernels are ready after {time.perf_counter() - start:.0f} s, in {folder}.")
 
 

@@ -13,7 +13,6 @@ import pickle
 import sys
 import threading
 import time
-import warnings
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -35,7 +34,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import overload
 
 from kic.kernels import library
-from kic.kernels.library import Compiled, cache_root, kernel_name, source_key
+from kic.kernels.library import Compiled, cache_folder, kernel_name, source_key, warn
 from kic.kernels.second_process import SecondProcess
 
 __all__ = [
@@ -403,34 +402,25 @@ def _link(symbols: tuple[str, ...]) -> None:
             kernel.compile(args)
 
 
-def cache_directory() -> Path:
-    """Return the directory of the kernels of this source; Numba's own cache misses edited helpers."""
-    return cache_root() / f"{source_key()}-{numba.__version__}"
+def cache_directory() -> Path | None:
+    """Return the directory of the kernels of this source, or None.
+
+    Numba's own cache misses edited helpers.
+    """
+    return cache_folder(f"{source_key()}-{numba.__version__}")
 
 
 def _file(symbol: str) -> Path:
-    return cache_directory() / f"{symbol}.nbc"
+    """Return the file of a kernel; raise FileNotFoundError without a cache."""
+    folder = cache_directory()
+    if folder is None:
+        raise FileNotFoundError
+    return folder / f"{symbol}.nbc"
 
 
 def _read(symbol: str) -> tuple[Compiled, bytes]:
     """Return a compiled kernel, and Numba's data of its wrapper."""
     return library.read(_file(symbol))
-
-
-class KernelCacheWarning(RuntimeWarning):
-    """The cache of compiled kernels is damaged or cannot be written; results are not affected."""
-
-
-_warned: set[str] = set()
-
-
-def _warn(problem: str, folder: Path, remedy: str) -> None:
-    """Warn once per process about each kind of problem."""
-    if problem not in _warned:
-        _warned.add(problem)
-        text = f"compiled kernels in {folder} {problem}. {remedy}"
-        # no source line is relevant to the user
-        warnings.warn_explicit(text, KernelCacheWarning, "kic", 0, "kic.kernels.compiler")
 
 
 class _Cache(NullCache):
@@ -445,22 +435,25 @@ class _Cache(NullCache):
 
     def has(self, sig: Any) -> bool:
         """Return True if there is a file for a signature."""
-        return _file(symbol_of(self._function, sig)).exists()
+        try:
+            return _file(symbol_of(self._function, sig)).exists()
+        except FileNotFoundError:
+            return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         used.add(self._name)
-        file = _file(symbol_of(self._function, sig))
         try:
+            file = _file(symbol_of(self._function, sig))
             compiled, reduced = library.read(file)
             _define(compiled)
             return CompileResult._rebuild(target_context, *pickle.loads(reduced))
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
-            _warn(f"cannot be read ({error.strerror})", file.parent, "They are compiled again.")
+            warn(f"cannot be read ({error.strerror})", file.parent, "They are compiled again.")
         except Exception:  # a damaged file may raise any error while it is unpickled or linked
-            _warn("are damaged", file.parent, "They are compiled again.")
+            warn("are damaged", file.parent, "They are compiled again.")
         _announce(self._name, sig)
         _second.start(cache_directory())
         return None
@@ -469,17 +462,21 @@ class _Cache(NullCache):
         _announce_end(self._name)
         compiled = data.library.compiled
         content = library.packed(compiled, dumps(data._reduce()) if compiled.name else b"")
-        file = _file(compiled.symbol)
+        folder = cache_directory()
+        if folder is None:
+            return
+        file = folder / f"{compiled.symbol}.nbc"
         try:
             library.write(file, content)
         except OSError as error:
             if os.name == "nt" and file.exists():  # another process reads the file, which is the same
                 return
             remedy = "Each process recompiles them. Set KIC_CACHE_DIR to a writable directory."
-            _warn(f"cannot be written ({error.strerror})", file.parent, remedy)
+            warn(f"cannot be written ({error.strerror})", file.parent, remedy)
 
     def flush(self) -> None:
-        for file in cache_directory().glob(f"kic_{self._name}_*.nbc"):
+        folder = cache_directory()
+        for file in () if folder is None else folder.glob(f"kic_{self._name}_*.nbc"):
             file.unlink(missing_ok=True)
 
 

@@ -7,16 +7,21 @@ cache directory, if there is a C compiler. A file beside a library has the hashe
 kernels' sources. A library that is damaged or was built from other sources is not loaded; a warning says so,
 and Numba compiles the kernels. It also compiles those that a library does not have.
 
+Machine code is executed, and the files of single kernels are unpickled. A digest is no proof of origin.
+Therefore files of the cache are used only if no other user can change them (`exposed`).
+
 `KIC_KERNELS` selects the machine code: ``jit`` that of Numba, or the name of a processor, such as
 ``x86-64-v2``.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import pickle
+import stat
 import sys
 import warnings
 from contextlib import suppress
@@ -35,16 +40,20 @@ __all__ = [
     "SCALARS",
     "Compiled",
     "Library",
+    "cache_folder",
     "cache_root",
     "described",
+    "exposed",
     "imported",
     "kernel_name",
     "load",
     "machine_folder",
+    "make_folder",
     "packed",
     "read",
     "source_key",
     "uses_cache",
+    "warn",
     "write",
 ]
 
@@ -105,7 +114,9 @@ def packed(compiled: Compiled, wrapper: bytes) -> bytes:
 
 
 def read(file: Path) -> tuple[Compiled, bytes]:
-    """Return the content of a file of a kernel."""
+    """Return the content of a file of a kernel; raise PermissionError if others can change it."""
+    if exposed(file):
+        raise PermissionError(errno.EPERM, "others can change them", str(file))
     content = file.read_bytes()
     data = memoryview(content)[DIGEST_SIZE:]
     if hashlib.sha256(data).digest() != content[:DIGEST_SIZE]:
@@ -115,11 +126,12 @@ def read(file: Path) -> tuple[Compiled, bytes]:
 
 
 def write(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; only this user can change it."""
     temporary = file.with_name(f"{uuid4().hex[:16]}.tmp")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     try:
-        temporary.write_bytes(content)
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o644)) as stream:
+            stream.write(content)
         os.replace(temporary, file)
     except BaseException:
         with suppress(OSError):
@@ -127,21 +139,114 @@ def write(file: Path, content: bytes) -> None:
         raise
 
 
-def cache_root() -> Path:
-    """Return the directory of compiled kernels: `KIC_CACHE_DIR`, else the user's cache."""
-    if given := os.environ.get("KIC_CACHE_DIR"):
-        return Path(given)
-    if os.name == "nt":
-        return Path(os.environ.get("LOCALAPPDATA") or os.path.expanduser("~"), "kic", "Cache")
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it, which only this user can write whatever the umask is."""
+    for one in (*reversed(folder.parents), folder):
+        one.mkdir(0o755, exist_ok=True)
+
+
+def exposed(path: Path) -> str:
+    """Return why other users could change what a path leads to; '' if only this user and root can.
+
+    The folders above count as well, and links with what they lead to. Others may write to a folder with the
+    sticky bit, such as /tmp, where they cannot replace files. A group may write if it is that of root, or has
+    this user alone. Windows has no such modes; there, folders of users are private by default.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""
+    places, seen = [path.absolute()], set[Path]()
+    while places:
+        place = places.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        places.append(place.parent)
+        try:
+            found = os.lstat(place)
+            if stat.S_ISLNK(found.st_mode):
+                places.append(place.parent / os.readlink(place))
+        except OSError:  # there is no file, or none that can be read
+            continue
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{place} belongs to another user"
+        if not stat.S_ISLNK(found.st_mode) and _is_open(found.st_mode, found.st_gid):
+            return f"{place} can be written by others"
+    return ""
+
+
+def _is_open(mode: int, group: int) -> bool:
+    """Return True if others than the owner can write to a file, or replace files of a folder."""
+    if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
+        return False
+    if not mode & stat.S_IWGRP or group == 0:
+        return bool(mode & stat.S_IWOTH)
+    try:
+        import grp
+        import pwd
+
+        members, name = grp.getgrgid(group), pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):  # the group, or the user, has no name
+        return True
+    return bool(mode & stat.S_IWOTH) or members.gr_name != name or not set(members.gr_mem) <= {name}
+
+
+_warned: set[str] = set()
+
+
+def warn(problem: str, folder: Path, remedy: str) -> None:
+    """Warn once per process about each kind of problem with the cache."""
+    if problem not in _warned:
+        from kic.errors import KernelCacheWarning  # the build reads this file without the package
+
+        _warned.add(problem)
+        text = f"compiled kernels in {folder} {problem}. {remedy}"
+        # no source line is relevant to the user
+        warnings.warn_explicit(text, KernelCacheWarning, "kic", 0, __name__)
+
+
+_NO_CACHE = (
+    "Each process compiles them. Set KIC_CACHE_DIR to the absolute path of a folder that you alone can write."
+)
+
+
+def cache_root() -> Path | None:
+    """Return the folder of the cache, `KIC_CACHE_DIR` or that of the user; None if it is not absolute."""
+    given = os.environ.get("KIC_CACHE_DIR")
+    root = Path(given) if given else _user_cache()
+    if root.is_absolute():
+        return root
+    problem = "are not stored: the path is not absolute" if given else "are not stored: there is no home"
+    warn(problem, root, _NO_CACHE)
+    return None
+
+
+def _user_cache() -> Path:
+    """Return the folder for kic in the user's cache; relative without a home."""
+    home = os.path.expanduser("~")
     if sys.platform == "darwin":
-        return Path(os.path.expanduser("~/Library/Caches/kic"))
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kic")
+        return Path(home, "Library", "Caches", "kic")
+    variable, usual = ("LOCALAPPDATA", home) if os.name == "nt" else ("XDG_CACHE_HOME", f"{home}/.cache")
+    chosen = os.environ.get(variable, "")
+    folder = chosen if os.path.isabs(chosen) else usual  # by the XDG specification
+    return Path(folder, *(("kic", "Cache") if os.name == "nt" else ("kic",)))
+
+
+def cache_folder(name: str) -> Path | None:
+    """Return a folder of the cache; None without a cache that only this user and root can change."""
+    root = cache_root()
+    if root is None:
+        return None
+    if not (reason := exposed(root / name)):
+        return root / name
+    warn(f"are not used: {reason}", root, _NO_CACHE)
+    return None
 
 
 def machine_folder() -> Path | None:
-    """Return the folder of the library of this machine's kernels; None where its processor is not described.
+    """Return the folder of the library of this machine's kernels.
 
-    Folders of users may be shared by machines with other processors.
+    None where its processor is not described, and without a cache. Folders of users may be shared by machines
+    with other processors.
     """
     try:
         with open("/proc/cpuinfo", "rb") as file:
@@ -152,7 +257,7 @@ def machine_folder() -> Path | None:
     lines = [line for line in processor.splitlines() if line.startswith(kinds)]
     chosen = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     key = repr((lines, chosen, sys.implementation.cache_tag, sys.abiflags))
-    return cache_root() / f"{source_key()}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    return cache_folder(f"{source_key()}-{hashlib.sha256(key.encode()).hexdigest()[:12]}")
 
 
 class Library:
@@ -198,6 +303,9 @@ def load() -> Library | None:
     machine = machine_folder() if uses_cache() else None
     if machine is not None:
         folder, (description, problem) = machine, described(machine)
+        files = () if problem or not description else (DESCRIPTION, description["file"])
+        if reason := next(filter(None, (exposed(folder / file) for file in files)), ""):
+            problem = f"is not loaded: {reason}"
     if not description and not problem:
         return None
     try:

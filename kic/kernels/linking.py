@@ -85,10 +85,10 @@ def link(output: Path, kernels: Mapping[str, list[Compiled]], key: str) -> Path:
     return file
 
 
-def kernels_in(cache: Path, machine: str = "") -> list[Compiled]:
+def kernels_in(cache: Path | None, machine: str = "") -> list[Compiled]:
     """Return the kernels in a cache that are sound, those of one machine if it is given."""
     found = []
-    for file in sorted(cache.glob("*.nbc")):
+    for file in () if cache is None else sorted(cache.glob("*.nbc")):
         with suppress(OSError, ValueError, TypeError, EOFError, pickle.UnpicklingError):
             found.append(library.read(file)[0])
     return [one for one in found if machine in ("", one.machine)]

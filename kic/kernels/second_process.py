@@ -14,6 +14,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kic.kernels.library import make_folder
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
@@ -39,18 +41,18 @@ class SecondProcess:
         self._parts: dict[str, Future[None]] = {}
         self._owner = 0
 
-    def start(self, folder: Path) -> None:
-        """Start the process if it is allowed and useful and the cache is writable."""
+    def start(self, folder: Path | None) -> None:
+        """Start the process if it is allowed and useful and the folder of the cache is writable."""
         # the executable of a frozen program is not an interpreter
         useful = _cores() > 1 and sys.executable and not getattr(sys, "frozen", False)
-        if self._thread is not None or not _settings["allowed"] or not useful:
+        if self._thread is not None or not _settings["allowed"] or not useful or folder is None:
             return
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
         # RuntimeError: this thread outlives the main one
         with suppress(OSError, ValueError, RuntimeError):
             from concurrent.futures import ThreadPoolExecutor
 
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             if os.access(folder, os.W_OK):
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", code],

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pickle
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +27,7 @@ from library_types import BUILD, SIGNATURES
 import kic
 from kic.io.library import models_directory
 from kic.kernels import jit, library, linking
+from kic.kernels.linking import kernels_in as linking_kernels_in
 
 ROOT = BUILD.parents[2]
 VERSIONS = re.escape(jit.NUMBA_VERSIONS)
@@ -70,6 +76,143 @@ def test_unusable_libraries_warn(place: Path, changes: dict[str, object] | None,
             assert library.load() is None
         patch.setenv("KIC_KERNELS", "jit")
         assert library.load() is None
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """File in a folder of a cache."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("there are no owners")
+    monkeypatch.setattr(library, "_warned", set())
+    file = tmp_path / "cache" / "folder" / "file.nbc"
+    library.write(file, b"")
+    return file
+
+
+def others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file belong to another user."""
+    plain, its = os.lstat, os.lstat(place)
+
+    def lstat(path: Path) -> Any:
+        found = plain(path)
+        if not os.path.samestat(found, its):
+            return found
+        return SimpleNamespace(st_mode=found.st_mode, st_uid=12345, st_gid=found.st_gid)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+
+
+@pytest.mark.parametrize(
+    ("place", "mode", "safe"),
+    [
+        ("folder/file.nbc", 0o644, True),
+        ("folder/file.nbc", 0o646, False),
+        ("folder/file.nbc", 0o1646, False),  # of a file, this bit has no meaning
+        ("folder", 0o757, False),
+        ("folder", 0o1757, True),
+        (".", 0o757, False),
+        (".", 0o1757, True),
+        ("folder/file.nbc", None, False),
+        ("folder", None, False),
+        (".", None, False),
+    ],
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_files_that_others_can_change(
+    cached: Path, monkeypatch: pytest.MonkeyPatch, place: str, mode: int | None, safe: bool, linked: bool
+) -> None:
+    """They are files of others, or open to others, or in such a folder, also behind a link."""
+    root = cached.parents[1]
+    assert not library.exposed(cached)
+    if mode is None:
+        others(root / place, monkeypatch)
+    else:
+        (root / place).chmod(mode)
+    file = cached
+    if linked:
+        (root.parent / "link").symlink_to(Path("cache", "folder"))
+        file = root.parent / "link" / "file.nbc"
+    assert bool(library.exposed(file)) != safe
+    if not safe:
+        with pytest.raises(PermissionError):
+            library.read(file)
+
+
+def test_links_of_others_are_not_followed(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = cached.parents[2] / "link"
+    link.symlink_to(cached.parent)
+    others(link, monkeypatch)
+    assert library.exposed(link / "file.nbc") == f"{link} belongs to another user"
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "safe"),
+    [("me", [], True), ("me", ["me"], True), ("me", ["you"], False), ("users", [], False), (None, [], False)],
+)
+def test_groups_that_can_write(
+    cached: Path, monkeypatch: pytest.MonkeyPatch, group: str | None, members: list[str], safe: bool
+) -> None:
+    """Many systems give each user a group, whose members may write by default."""
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+
+    def found(_: int) -> Any:
+        if group is None:
+            raise KeyError
+        return SimpleNamespace(gr_name=group, gr_mem=members)
+
+    monkeypatch.setattr(grp, "getgrgid", found)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="me"))
+    mode = stat.S_IFREG | 0o664
+    assert library._is_open(mode, 1000) != safe
+    assert library._is_open(mode | 0o002, 1000)
+    assert not library._is_open(mode, 0)
+
+
+def test_files_of_the_cache_are_safe_with_any_umask(cached: Path) -> None:
+    before = os.umask(0)
+    try:
+        file = cached.parent / "new" / "folder" / "file.nbc"
+        library.write(file, b"")
+    finally:
+        os.umask(before)
+    assert not library.exposed(file)
+
+
+class Planted:
+    """Object that makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.mark,)
+
+
+@pytest.mark.parametrize("door", ["kernel", "kernels to be linked", "library", "description of a library"])
+def test_planted_files_are_not_executed(door: str, cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark, folder = cached.parents[2] / "mark", cached.parent
+    if door.startswith("kernel"):
+        data = pickle.dumps(Planted(mark))
+        cached.write_bytes(hashlib.sha256(data).digest() + data)
+        others(cached, monkeypatch)
+        if door == "kernel":
+            with pytest.raises(PermissionError):
+                library.read(cached)
+        else:
+            assert linking_kernels_in(folder) == []
+    else:
+        name = cached.name if door == "library" else library.DESCRIPTION
+        content = {"file": cached.name, "sha256": hashlib.sha256().hexdigest()}
+        description = json.dumps(content | {"sources": library.source_key()})
+        (folder / library.DESCRIPTION).write_text(description, encoding="utf-8")
+        others(folder / name, monkeypatch)
+        monkeypatch.setattr(library, "imported", lambda _: mark.touch())
+        monkeypatch.setattr(library, "machine_folder", lambda: folder)
+        monkeypatch.setattr(library, "uses_cache", lambda: True)
+        monkeypatch.setenv("KIC_KERNELS", "")
+        with pytest.warns(kic.KernelLibraryWarning, match="belongs to another user"):
+            assert library.load() is None
+    assert not mark.exists()
 
 
 def test_no_library_is_a_checkout(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

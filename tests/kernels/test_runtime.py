@@ -17,8 +17,11 @@ from commands import HANGS_S, ROOT, python
 from raising import raises
 
 import kic
+from kic.cli.warm_up import warm_up
+from kic.errors import FileError, KernelCacheWarning
 from kic.io.library import models_directory
 from kic.kernels import compiler as compiled
+from kic.kernels import jit, library
 from kic.kernels import threads as pool
 from kic.numerics.linalg import pivoted_qr
 
@@ -191,7 +194,7 @@ def run_tiny() -> int:
 def tiny_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """File of the small kernel in a cache of its own."""
     monkeypatch.setenv("KIC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(compiled, "_warned", set())
+    monkeypatch.setattr(library, "_warned", set())
     assert run_tiny() == 0
     assert run_tiny() == 1
     (file,) = tmp_path.rglob("*.nbc")
@@ -242,7 +245,7 @@ def test_failed_cache_writes_warn(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", fail)
         if kind is OSError:
-            with pytest.warns(compiled.KernelCacheWarning, match=r"cannot be written \(No space left"):
+            with pytest.warns(KernelCacheWarning, match=r"cannot be written \(No space left"):
                 assert run_tiny() == 0
         else:
             with pytest.raises(KeyboardInterrupt):
@@ -250,6 +253,41 @@ def test_failed_cache_writes_warn(
     assert not list(tiny_cache.parent.iterdir())
     assert run_tiny() == 0
     assert run_tiny() == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "problem"),
+    [
+        ({"KIC_CACHE_DIR": "kic-cache"}, "the path is not absolute"),
+        ({"KIC_CACHE_DIR": "", "XDG_CACHE_HOME": "", "LOCALAPPDATA": ""}, "there is no home"),
+        ({"KIC_CACHE_DIR": "", "XDG_CACHE_HOME": "a", "LOCALAPPDATA": "a"}, "there is no home"),
+        ({"KIC_CACHE_DIR": "open"}, "can be written by others"),
+    ],
+)
+def test_kernels_without_a_cache(
+    variables: dict[str, str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are compiled, and neither read nor stored; one warning has the reason."""
+    if "written" in problem:
+        if not hasattr(os, "geteuid"):
+            pytest.skip("there are no modes")
+        (tmp_path / "open").mkdir()
+        (tmp_path / "open").chmod(0o777)
+        variables = {"KIC_CACHE_DIR": str(tmp_path / "open")}
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(jit, "LIBRARY", None)
+    monkeypatch.setattr(library, "_warned", set())
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings(record=True, action="always") as told:
+        assert [run_tiny(), run_tiny()] == [0, 0]
+        assert library.machine_folder() is None
+        assert compiled.cache_directory() is None
+        with pytest.raises(FileError, match="no folder"):
+            warm_up.callback()
+    assert [problem in str(warning.message) for warning in told] == [True]
+    assert not [path for path in tmp_path.rglob("*") if path.name != "open"]
 
 
 @pytest.mark.slow
