@@ -110,15 +110,21 @@ class DataTable:
         heads += [(name, unit) for name, unit, _ in columns]
         with atomic_write(path) as file:
             writer = csv.writer(codecs.getwriter("utf-8")(file))
-            writer.writerow([f"{name} ({unit})" if unit else name for name, unit in heads])
+            writer.writerow([_cell(f"{name} ({unit})" if unit else name) for name, unit in heads])
             for k, row in enumerate(rows):
                 # repr has all digits
-                writer.writerow([*row, *(_number(x[k]) for _, _, x in columns)])
+                writer.writerow([*map(_cell, row), *(_cell(x[k]) for _, _, x in columns)])
 
 
-def _number(x: Any) -> Any:
-    """Return a number of Python, which is written with all its digits; NaN is an empty cell."""
+# first characters of a formula in spreadsheets, also in full width, and the mark of a text
+_FORMULAS = tuple("=+-@＝＋－＠'")
+
+
+def _cell(x: Any) -> Any:
+    """Return a number of Python, which is written with all its digits, or a text; NaN is an empty cell."""
     value = x.item() if isinstance(x, np.generic) else x
+    if isinstance(value, str) and value.startswith(_FORMULAS):
+        return f"'{value}"
     return "" if isinstance(value, float) and value != value else value
 
 
@@ -175,6 +181,9 @@ class Tabular(ABC):
 
     def to_csv(self, path: str | os.PathLike[str], *, of: str | Iterable[str] | None = None) -> None:
         """Write a CSV file, whose first line has names and units; it needs no other package.
+
+        Names that begin with one of ``= + - @ '`` get an apostrophe in front, because spreadsheets would
+        evaluate them as formulas.
 
         Parameters
         ----------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kic
+from kic.numerics.tables import DataTable, TableAxis, Variable
 
 pandas = pytest.importorskip("pandas")
 xarray = pytest.importorskip("xarray")
@@ -39,6 +40,20 @@ def test_coefficients(tmp_path):
     head, rows = read(tmp_path / "c.csv")
     assert head == ["member", "row", "G[shoulder] (1/rad)", "G[elbow] (1/rad)"]
     assert np.array_equal(np.array([row[2:] for row in rows], float), found.G.reshape(-1, 2))
+
+
+@pytest.mark.parametrize(
+    "name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "＝1", "'a", "''", "a", "1-1"]
+)
+def test_names_are_not_formulas(name: str, tmp_path) -> None:
+    """One apostrophe marks a text; without it, the file has the same names and labels."""
+    table = DataTable("t", (TableAxis(name, [name, 1]),), (Variable(name, np.array([-1.0, np.nan]), "=m"),))
+    table.to_csv(tmp_path / "t.csv")
+    head, rows = read(tmp_path / "t.csv")
+    cells = [*head, rows[0][0]]
+    assert not any(cell.startswith(tuple("=+-@＝＋－＠")) for cell in cells)
+    assert [cell.removeprefix("'") for cell in cells] == [name, f"{name} (=m)", name]
+    assert [row[1] for row in rows] == ["-1.0", ""]
 
 
 def test_dynamics():
