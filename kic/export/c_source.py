@@ -142,7 +142,8 @@ def c_source(export: Export, precision: str = "double") -> CSource:
             shape = "".join(f"[{n}]" for n in a.shape) or "scalar"
             labels = f"; {', '.join(a.labels)}" if a.labels else ""
             about.append(f"  {identifier(a.name)} {shape}: {a.about}{labels}")
-    lines = [line.replace("*/", "* /") for line in (*about, *_NOTES)]
+    # neither ends of comments, nor their starts and trigraphs, of which compilers warn
+    lines = [re.sub(r"(?<=[*/?])(?=[*/?])", " ", line) for line in (*about, *_NOTES)]
     cut = [part for line in lines for part in wrap(line, _WIDTH - 4, subsequent_indent="    ") or [""]]
     comment, guard = "\n".join(f" * {line}".rstrip() for line in cut), f"KIC_{name.upper()}_H"
     header = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n{signature};\n\n#endif\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from math import isnan, prod
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from kic.analysis.sensitivity import find_parameter
@@ -14,6 +15,8 @@ from kic.export.questions import Export
 _STEP_SIZE = 1e-3
 # exponents of length, mass, time, force and rad
 _LENGTH, _MASS, _TIME, _FORCE, _ANGLE = (tuple(int(k == n) for k in range(5)) for n in range(5))
+# characters of quoted names; a percent sign begins the code of any other
+_QUOTED = "!#$&()*+,-./:;<>=?@[]^{}|~ '\"\\"
 # of the fields of parts; those of springs and dampers depend on the joint
 _PARAMETER_UNITS = {
     "at": _LENGTH, "com": _LENGTH, "mass": _MASS, "inertia": (2, 1, 0, 0, 0), "force": _FORCE,
@@ -96,10 +99,18 @@ def text_of(root: Element) -> str:
 
 
 def _structured(key: str, name: str) -> str:
-    """Return the name of a scalar by the rules of structured names."""
+    """Return the name of a scalar by the rules of structured names (FMI 3.0, 2.4.7.5.1).
+
+    Quoted names have few characters besides those of ASCII letters; others are encoded as in addresses.
+    """
     for part in name.split("."):
-        plain = re.fullmatch(r"[A-Za-z_]\w*", part, re.ASCII)
-        key += f"[{part}]" if part.isdecimal() else f".{part}" if plain else f".'{part}'"
+        if re.fullmatch(r"[A-Za-z_]\w*", part, re.ASCII):
+            key += f".{part}"
+        elif re.fullmatch(r"\d+", part, re.ASCII):
+            key += f"[{part}]"
+        else:
+            escaped = re.sub(r"""(['"\\])""", r"\\\1", part)
+            key += f".'{quote(escaped, safe=_QUOTED)}'"
     return key
 
 

@@ -8,6 +8,7 @@ in the tree and carries a share of the inertia of its body, which the loop fixes
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -546,8 +547,8 @@ def _add(parent: Element, tag: str, **attributes: Any) -> Element:
 
 
 def _note(parent: Element, text: str) -> None:
-    """Add a comment, in which two hyphens are not allowed."""
-    parent.append(Comment(f" {text.replace('--', '- -')} "))
+    """Add a comment, in which two adjacent hyphens are not allowed."""
+    parent.append(Comment(f" {re.sub('-(?=-)', '- ', text)} "))
 
 
 def _text(root: Element) -> str:

@@ -336,6 +336,39 @@ def test_text_of_c_without_a_compiler(
 
 
 @needs_compiler
+@pytest.mark.parametrize("flags", [("-std=c99",), ("-std=gnu99", "-trigraphs")])
+def test_names_are_valid_in_comments_of_c(flags: tuple[str, ...]) -> None:
+    """They neither end the comment nor cause warnings, also at the end of a line."""
+    names = ["*/ int x; /*", "/*", "//", "*", "/", "??/", "???/", "a\\", "\\", "%s", '"', "é", "**//"]
+    bodies = [kic.Body(f"b{k}", mass=1.0, com=(k, 0, 0), inertia=(1, 1, 1)) for k in range(len(names))]
+    below = ["ground", *(body.name for body in bodies)]
+    joints = [
+        kic.Joint(name, "prismatic", (below[k], below[k + 1]), (k, 0, 0), (1, 0, 0))
+        for k, name in enumerate(names)
+    ]
+    for name in names:
+        m = kic.Mechanism(name, bodies, joints)
+        header = m.export("inverse_dynamics", to="c", name="f").header
+        assert COMPILER is not None
+        command = [
+            COMPILER,
+            *flags,
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            "-fsyntax-only",
+            "-x",
+            "c",
+            "-",
+        ]
+        done = subprocess.run(
+            command, input=header, capture_output=True, text=True, check=False, encoding="utf-8"
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@needs_compiler
 def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
     from click.testing import CliRunner
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -105,6 +106,20 @@ def test_names_of_components_and_other_units() -> None:
     assert base["ms"] == {"s": "1", "factor": "0.001"}
     assert _structured("q", "U1.2") == "q.U1[2]"
     assert _structured("q", "left-arm") == "q.'left-arm'"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("it's", r"'it\'s'"), ("a\\", r"'a\\'"), ('a"b', r"""'a\"b'"""), ("a b*[1]", "'a b*[1]'"),
+        ("é", "'%C3%A9'"), ("a`", "'a%60'"), ("50%", "'50%25'"),
+        ("٣", "'%D9%A3'"), ("%C3%A9", "'%25C3%25A9'"),
+    ],
+)  # fmt: skip
+def test_names_that_are_quoted(name: str, found: str) -> None:
+    """Quoted names have some ASCII characters, and escapes of others (FMI 3.0, 2.4.7.5.1)."""
+    assert _structured("q", name) == f"q.{found}"
+    assert re.fullmatch(r"""'([\w!#$%&()*+,\-./:;<>=?@[\]^{}|~ ]|\\['"?\\])+'""", found, re.ASCII)
 
 
 def test_invalid_arguments(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, get_args
+from xml.dom import minidom
 
 import numpy as np
 import pytest
@@ -307,3 +308,20 @@ def test_settings_that_a_file_does_not_have_are_named(write):
     note = next(line for line in write(m).splitlines() if "<!--" in line)
     # the centre of mass of "b" is at its joint
     assert "of bodies a -->" in note
+
+
+@pytest.mark.parametrize("write", [lambda m: m.to_urdf().text, kic.Mechanism.to_mjcf])
+@pytest.mark.parametrize(
+    "name", ["a--b", "a---b", "a----b", "--", "-->", "<!--", "]]>", "a-", "&amp;", "'\""]
+)
+def test_any_name_is_valid_in_xml(write, name):
+    """Names are in attributes, and in the comment on what a file does not have."""
+    body = kic.Body(name, mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.2, 0.2))
+    joint = kic.Joint(f"{name} A", "revolute", ("ground", name), (0, 0, 0), (0, 0, 1))
+    points = [kic.Point("p", name, (1, 0, 0)), kic.Point("n", "ground", (0, 0, 0))]
+    distance = kic.Distance(f"{name} d", ("p", "n"))
+    root = minidom.parseString(
+        write(kic.Mechanism(name, [body], [joint], points=points, distances=[distance]))
+    )
+    comments = [node.data for node in root.documentElement.childNodes if isinstance(node, minidom.Comment)]
+    assert name in "".join(comments).replace("- ", "-")
