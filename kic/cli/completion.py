@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -89,10 +90,19 @@ def views(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     return _completed(VIEWS, incomplete)
 
 
+# characters of names that shells interpret, since they do not quote completed words
+_SHELL = re.compile(r"[\s\"'`$&;|<>(){}*?!~#\\\[\]]")
+
+
 def _completed(names: Iterable[str], incomplete: str, tail: str = "") -> list[CompletionItem]:
-    """Return the names that start with the text after the last comma."""
+    """Return the names that start with the text after the last comma, and that need no quotes."""
     before, comma, begun = incomplete.rpartition(",")
-    return [CompletionItem(f"{before}{comma}{name}{tail}") for name in names if name.startswith(begun)]
+    found = (name for name in names if name.startswith(begun))
+    return [
+        CompletionItem(f"{before}{comma}{name}{tail}")
+        for name in found
+        if name.isprintable() and not _SHELL.search(name)
+    ]
 
 
 def _model_index(ctx: click.Context) -> ModelIndex:
