@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 _DEGREES = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*(?:deg|degrees|°)\s*")
 _LONG = re.compile(r"(?<!\w)'[^']{301,}'(?!\w)|\S{301,}")
-
+# control characters of terminals except tabs and line breaks, and those that reorder text
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 # largest number of characters of a message
 MESSAGE_MAX = 3000
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters as escape sequences, for a terminal."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def shorten_words(text: str) -> str:
@@ -39,7 +45,7 @@ class KicError(Exception):
     """
 
     def __init__(self, message: str, **numbers: Any) -> None:
-        message = shorten_words(message)
+        message = shorten_words(printable(message))  # names in files that are rejected, and names of files
         super().__init__(message)
         self.message = message
         self.numbers = numbers

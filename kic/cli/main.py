@@ -23,7 +23,7 @@ from kic.cli.report import report
 from kic.cli.simulate import simulate
 from kic.cli.view import view
 from kic.cli.warm_up import warm_up
-from kic.errors import DegreesWarning, KicError, ModelError
+from kic.errors import DegreesWarning, KicError, ModelError, printable
 from kic.kernels.second_process import allow_second_process
 
 # exit codes of shells: 128 plus the number of the signal
@@ -38,6 +38,9 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except KicError as error:
             raise click.ClickException(_with_option_names(self, ctx, error)) from None
+        except click.ClickException as error:
+            error.message = printable(error.message)  # type: ignore[misc]
+            raise
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(EXIT_INTERRUPTED)
@@ -51,7 +54,7 @@ class _Group(click.Group):
         except OSError as error:
             place = f"{error.filename}: " if error.filename else "The output cannot be written: "
             with suppress(OSError):
-                click.echo(f"Error: {place}{error.strerror or error}.", err=True)
+                click.echo(printable(f"Error: {place}{error.strerror or error}."), err=True)
         _discard_output()
         sys.exit(1)
 

@@ -12,6 +12,7 @@ import click
 
 from kic.cli import parsing
 from kic.cli.parsing import usage_error
+from kic.errors import printable
 from kic.numerics.files import atomic_write
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def report(
         words = [word for option, texts in options for text in texts for word in (option, text)]
         words += ["--limits"] * request.limits + ["--replay"] * replay
         words += ["--order", str(order)] * (order > 1) + ["--html", Path(page).name]
-        source = parsing.model_file(request.model).read_text(encoding="utf-8-sig")
+        source = printable(parsing.model_file(request.model).read_text(encoding="utf-8-sig"))
         repeat = shlex.join(["kic", "report", request.model, *words])
         shown = _replay(configuration) if replay else ""
         made = report_page(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.errors import ModelError, invalid_part, short_repr
+from kic.errors import ModelError, invalid_part, printable, short_repr
 from kic.numerics.arrays import reals
 
 Vector = tuple[float, float, float]
@@ -104,9 +104,15 @@ def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
 
 
 def text(owner: str, key: str, value: Any) -> str:
-    """Return a string."""
+    """Return a string, which may be printed at a terminal."""
     if not isinstance(value, str):
         raise invalid_part(owner, key, "must be text", value)
+    if printable(value) != value:
+        rule, remedy = (
+            "must be text without control characters",
+            "Remove them; line breaks and tabs may stay.",
+        )
+        raise invalid_part(owner, key, rule, value, remedy)
     return str(value)
 
 

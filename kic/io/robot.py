@@ -18,7 +18,7 @@ from kic.description.joint_types import JOINT_COORDINATES
 from kic.description.motors import Motor
 from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
 from kic.description.validation import GROUND
-from kic.errors import ModelError, ModelFileError, short_repr
+from kic.errors import ModelError, ModelFileError, printable, short_repr
 from kic.io.xml import Element, Source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
@@ -429,7 +429,7 @@ class _Builder:
             gravity=robot.gravity,
             coordinates=coordinates if is_open else None,
             actuators=self._driven(robot.actuators) or None,
-            remarks=tuple(robot.remarks),
+            remarks=map(printable, robot.remarks),
         )
         if start is not None:
             start = {self.joint_names.get(k, k): v for k, v in start.items()}
@@ -442,7 +442,7 @@ class _Builder:
         made, remarks = close_loops(made, loops, rows, starts, start, couplings=couplings)
         robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
         chosen = self._coordinates(made, coordinates)
-        return made.replace(coordinates=chosen, remarks=tuple(robot.remarks))
+        return made.replace(coordinates=chosen, remarks=map(printable, robot.remarks))
 
     def _bodies(self) -> list[Body]:
         """Return the bodies, with the inertia of all links that they carry, in world axes."""

@@ -18,7 +18,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from kic.errors import KicError, ModelFileError
+from kic.errors import KicError, ModelFileError, printable
 from kic.io.toml import parsed
 from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
@@ -170,8 +170,11 @@ def _attributes(text: str) -> dict[str, Any]:
             raise _RunFileError(
                 f"'{key}' must be an integer of at least {least}, got {attributes[key]!r:.20}", key=key
             )
-    if not isinstance(attributes["stopped"], str):
-        raise _RunFileError("'stopped' must be a string", key="stopped")
+    if (
+        not isinstance(attributes["stopped"], str)
+        or printable(attributes["stopped"]) != attributes["stopped"]
+    ):
+        raise _RunFileError("'stopped' must be a string without control characters", key="stopped")
     events = attributes["events"]
     for key in ("coordinates", "actuators", "measured", "controlled"):
         names = attributes[key]

@@ -9,10 +9,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import kic
+from kic.cli import completion
 from kic.cli.main import main
 
 ODD = (
@@ -120,6 +122,72 @@ def test_invalid_environment_variables_raise(name: str, message: str, tmp_path: 
     assert "Traceback" not in told.stderr
     assert message in told.stderr
     assert told.returncode == 1 or not message
+
+
+# a command of terminals, in the forms of TOML and XML; XML has no escape character
+CONTROL, TOML, XML = "\x1b[2J\x9b31m\u202e", "\\u001b[2J\\u009b31m\\u202e", "&#x9b;31m&#x7f;&#x202e;"
+LINKS = '<link name="a"/><link name="b"/>'
+JOINT = '<joint name="{}" type="{}"><parent link="a"/><child link="{}"/><axis xyz="0 0 1"/></joint>'
+HOSTILE = {
+    **{
+        f"{key}.toml": f'name = "a"\n{line}\n[[joints]]\nname = "A"\ntype = "revolute"\n'
+        'bodies = ["ground", "b"]\nat = [0, 0, 0]\naxis = [0, 0, 1]\n[[bodies]]\nname = "b"\n'
+        for key, line in {
+            "title": f'title = "{TOML}"',
+            "unit": f'units = {{ length = "{TOML}" }}',
+            "remark": f'remarks = ["{TOML}"]',
+            "key": f'"{TOML}" = 1',
+            "value": f'gravity = "{TOML}"',
+            "coordinate": f'coordinates = ["{TOML}"]',
+            "point": f'points = [{{ name = "{TOML}", body = "b", at = [0, 0, 0] }}]',
+            "reference": f'points = [{{ name = "p", body = "{TOML}", at = [0, 0, 0] }}]',
+        }.items()
+    },
+    "name.urdf": f'<robot name="{XML}">{LINKS}{JOINT.format(XML, "continuous", "b")}</robot>',
+    "type.urdf": f'<robot name="r">{LINKS}{JOINT.format(XML, "x", "b")}</robot>',
+    "link.urdf": f'<robot name="r">{LINKS}{JOINT.format("j", "continuous", XML)}</robot>',
+    "model.sdf": f'<sdf version="1.7"><model name="{XML}"><link name="{XML}"/></model></sdf>',
+    "robot.mjcf": f'<mujoco model="{XML}"><include file="{XML}"/></mujoco>',
+    f"{CONTROL}.toml": "",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no such names")
+@pytest.mark.parametrize("file", HOSTILE)
+@pytest.mark.parametrize("command", ["check", "report"])
+def test_models_send_no_control_characters(file: str, command: str, folder: Path) -> None:
+    (folder / file).write_text(HOSTILE[file], encoding="utf-8")
+    result = CliRunner().invoke(main, [command, file], prog_name="kic")
+    assert result.output
+    assert all(c.isprintable() or c in "\n\t" for c in result.output), result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (CONTROL,),
+        ("check", CONTROL),
+        ("check", "four-bar", CONTROL),
+        ("report", "four-bar", "--at", CONTROL),
+        ("report", "four-bar", f"--{CONTROL}"),
+        ("draw", "four-bar", "-o", f"no/{CONTROL}.png"),
+    ],
+)
+def test_arguments_send_no_control_characters(arguments: tuple[str, ...], folder: Path) -> None:
+    """Shells insert names of files."""
+    result = CliRunner().invoke(main, arguments, prog_name="kic")
+    assert result.exit_code in (1, 2)
+    assert all(c.isprintable() or c in "\n\t" for c in result.output), result.output
+
+
+@pytest.mark.parametrize("name", ["$(id)", "`id`", "a;id", "a|b", "a b", "it's", CONTROL])
+def test_completion_inserts_no_commands(name: str, folder: Path) -> None:
+    quoted = TOML if name == CONTROL else name
+    text = f'name = "a"\n[[joints]]\nname = "{quoted}"\n[[joints]]\nname = "A"\n'
+    Path("m.toml").write_text(text, encoding="utf-8")
+    context = click.Context(main, info_name="kic")
+    context.params["model"] = "m.toml"
+    assert {item.value for item in completion.coordinates(context, main.params[0], "")} == {"A="}
 
 
 @pytest.mark.slow

@@ -305,6 +305,9 @@ SPOILT = {
     "deep model": {"model": lambda a: np.array("x = " + "[" * 100_000)},
     "a foreign model": {"model": lambda a: np.array(np.char.replace(a, "0.1", "0.2"))},
     "a number for text": {"model": lambda a: np.zeros(())},
+    "control characters": {
+        "attributes": lambda a: np.char.replace(a, '"stopped": "', r'"stopped": "\u001b[2J')
+    },
 }
 
 
