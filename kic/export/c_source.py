@@ -113,9 +113,13 @@ class CSource:
 
 
 def identifier(name: str) -> str:
-    """Return a C identifier from a name of kic; words that C reserves get a prefix."""
-    found = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return found if re.match("[A-Za-z]", found) and found not in _RESERVED else f"m_{found}"
+    """Return a C identifier from a name of kic; words that C reserves get a prefix.
+
+    Two underscores in a row are reserved by C++ and rejected by CasADi.
+    """
+    found = re.sub(r"[\W_]+", "_", name, flags=re.ASCII)
+    plain = re.match("[A-Za-z]", found) and found not in _RESERVED
+    return found if plain else f"m_{found.removeprefix('_')}"
 
 
 def c_source(export: Export, precision: str = "double") -> CSource:

@@ -48,11 +48,13 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
         moved = x
         for _ in range(export.steps):
             moved = step(moved, *p)[0]
-        find = casadi.Function(f"{name}_closed", [x, q], [moved], {"is_diff_in": [False, False]})
+        find = casadi.Function(identifier(f"{name}_closed"), [x, q], [moved], {"is_diff_in": [False, False]})
         # third derivatives, which chords do not have, are not finite
         state = part(export.chords(), "chords")(x, *p)[0] + casadi.sum1(q - constant) ** 2.5
     else:
-        find = casadi.rootfinder(f"{name}_closed", plugin, {"x": x, "p": q, "g": x - step(x, *p)[0]})
+        find = casadi.rootfinder(
+            identifier(f"{name}_closed"), plugin, {"x": x, "p": q, "g": x - step(x, *p)[0]}
+        )
         state = x
     results, guard = [], casadi.SX.inf()
     inputs = [*p, *(casadi.SX.sym(identifier(a.name), a.size) for a in rates)]
@@ -66,7 +68,7 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
     residual, radius, least = certificate(closed, *first)
 
     def answer(ending: str, outputs: list[Any]) -> list[Any]:
-        f = casadi.Function(f"{name}_{ending}", [x, constant, *inputs], outputs, differentiable)
+        f = casadi.Function(identifier(f"{name}_{ending}"), [x, constant, *inputs], outputs, differentiable)
         found: list[Any] = f.call([closed, casadi.vertcat(*first), *first, *(given[a.name] for a in rates)])
         return found
 

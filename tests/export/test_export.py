@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -432,6 +433,21 @@ def test_certified_radius_holds_the_solution() -> None:
         apart = np.abs(found["state"] - exact).sum()
         assert steps == 1 or apart <= found["radius"]
     assert found["radius"] < 1e-10
+
+
+@pytest.mark.parametrize("name", ["a--b", "a__b", "--> */", "é", "_", "it's", "1", "a-", "jac"])
+@pytest.mark.parametrize("rootfinder", [None, "chords"])
+def test_names_of_functions_of_casadi(name: str, rootfinder: str | None) -> None:
+    pytest.importorskip("casadi", reason="needs CasADi: pip install -e '.[casadi]'")
+    m = kic.load("four-bar").replace(name=name)
+    f = m.export("coefficients", of="tip", to="casadi", close=True, rootfinder=rootfinder)
+    assert re.fullmatch("[a-z](_?[a-z0-9])*", f.name())
+
+
+@pytest.mark.parametrize("name", ["a--b", "a__b", "--> */", "é", "_", "it's", "1", "a-", "double", "a b"])
+def test_identifiers(name: str) -> None:
+    """They begin with a letter, and have no two underscores in a row, which C++ reserves."""
+    assert re.fullmatch("[a-z](_?[a-z0-9])*_?", c_source.identifier(name))
 
 
 def test_casadi() -> None:
