@@ -115,9 +115,8 @@ class _Residuals:
         self.tree, self.length = model.tree, _size(model, loops)
         tree = self.tree
         items, names, offsets = all_closure_rows(tree)
-        # a soft contact may tilt
-        facing = [item for joint in tree.cuts for item in facing_items(tree, joint)]
-        facing_names = [joint.name for joint in tree.cuts for _ in facing_items(tree, joint)]
+        shared = [(joint.name, item) for joint in tree.cuts for item in facing_items(tree, joint)]
+        facing, facing_names = [item for _, item in shared], [name for name, _ in shared]
         for loop in loops:
             joint, ends = _joint(loop, *CLOSED), (loop.first.pose, loop.second.pose)
             rows, directions = closure_items(tree, joint, ends), facing_items(tree, joint, ends)
