@@ -157,3 +157,19 @@ def test_indices_of_failed_members_count_in_the_whole_batch() -> None:
             question()
         expected = [(1, 1)] if k < len(questions) - 1 else [(1,)]
         assert caught.value.numbers["failed"] == expected, k
+
+
+def test_batches_that_are_too_large_raise_before_they_are_allocated() -> None:
+    """Counts are those of views, which take no memory."""
+    m = kic.load("puma560")
+    task = {name: (0.0, 1.0) for name in m.coordinates}
+    lines = {name: np.linspace(0.0, 1.0, 1000) for name in m.coordinates}
+    wide, tall = np.broadcast_to(0.0, (2**20, 1)), np.broadcast_to(0.0, (1, 2**20))
+    arm = kic.load("horn-two-link")
+    for count, ask in {
+        10**18: lambda: m.sweep(lines, of=kic.metrics.manipulability("link6")),
+        7**18: lambda: m.export("actuation_map", to="table", of="link6", limits=task, points=343),
+        2**40: lambda: arm.at({"shoulder": wide, "elbow": tall}),
+    }.items():
+        with raises(kic.InputError, got=count, limit=2**28):
+            ask()

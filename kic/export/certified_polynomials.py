@@ -37,6 +37,7 @@ from kic.export.trace import Trace
 from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import integer, names_of, positive
+from kic.numerics.arrays import grid_points
 from kic.numerics.limits import bounds
 from kic.numerics.polynomial_map import PolynomialMap, derived, evaluate
 
@@ -129,11 +130,11 @@ class Box:
         self, m: Mechanism, near: Configuration | None, of: tuple[str, ...], axes: list[np.ndarray]
     ) -> tuple[Configuration, Any]:
         """Return configurations (cells,) on a grid, and the coefficients of rows there."""
-        grid = np.meshgrid(*axes, indexing="ij")
-        c = m.at({n: x.ravel() for n, x in zip(self.names, grid, strict=True)}, near=near, failures="mask")
+        grid = grid_points(dict(zip(self.names, axes, strict=True)))
+        c = m.at(grid, near=near, failures="mask")
         if not c.ok.all():
             k = int(np.argmin(c.ok))
-            place = {n: float(x.flat[k]) for n, x in zip(self.names, grid, strict=True)}
+            place = {n: float(x[k]) for n, x in grid.items()}
             raise InputError(
                 f"`limits` must be a box in which the loops of '{m.name}' close, got no configuration at "
                 f"{_shown(place)}. Reduce the box, or give another `near`.",

@@ -33,6 +33,8 @@ NO_LIMIT = 1e16
 NAME_MAX = 1000
 # conditions of loops and couplings times the square of the number of joints: a dense problem of 2 s
 CLOSURE_MAX = 5e8
+# conditions alone: memory grows with their square, to 200 MB
+CONDITIONS_MAX = 3000
 
 
 @dataclass
@@ -372,6 +374,13 @@ class _Builder:
         if not self.moving:
             raise robot.source.error(0, f"has no joint that moves. {free_remedy}".rstrip())
         conditions = 6 * len(robot.loops) + len(robot.couplings)
+        if conditions > CONDITIONS_MAX:
+            raise robot.source.error(
+                0,
+                f"must have at most {CONDITIONS_MAX:,} conditions, 6 for each loop and 1 for each coupling, "
+                f"got {conditions:,}. Read a part with fewer loops.",
+                limit=CONDITIONS_MAX,
+            )
         if conditions * len(self.moving) ** 2 > CLOSURE_MAX:
             raise robot.source.error(
                 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
@@ -20,6 +20,8 @@ _EXACT_TYPES = {int, float, Fraction, Decimal}
 REAL = np.dtype(np.float64)
 # largest number of an argument; its cube, times numbers of order one, is finite
 ARGUMENT_MAX = 1e90
+# largest number of members of a batch, 2 GiB for each number that a member has
+MEMBERS_MAX = 2**28
 # True while sensitivities are computed, when a description may carry complex steps
 _STEPPING: ContextVar[bool] = ContextVar("stepping", default=False)
 # largest imaginary part of a complex step; numbers with larger ones are complex numbers
@@ -213,12 +215,29 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common batch shape of named arguments, or raise `InputError` if there is none."""
+    """Return the common batch shape of named arguments; raise `InputError` if there is none, or too large."""
     try:
-        return np.broadcast_shapes(*batches.values())
-    except ValueError:
+        batch = np.broadcast_shapes(*batches.values())
+    except ValueError:  # also for shapes beyond the limits of NumPy
         them = ", ".join(f"`{name}` {shape}" for name, shape in batches.items())
         raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None
+    check_members(prod(batch), f"shape {batch}")
+    return batch
+
+
+def check_members(count: int, of: str) -> None:
+    """Raise `InputError` for a batch that is too large, before it is allocated."""
+    if count > MEMBERS_MAX:
+        message = f"A batch must have at most {MEMBERS_MAX:,} members, got {count:,} in {of}. Divide it."
+        raise InputError(message, got=count, limit=MEMBERS_MAX)
+
+
+def grid_points(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the coordinates (n,) of all points of a grid, the last axis fastest."""
+    counts = [len(x) for x in axes.values()]
+    check_members(prod(counts), f"a grid of {' × '.join(map(str, counts))} points")
+    mesh = np.meshgrid(*axes.values(), indexing="ij")
+    return {name: x.ravel() for name, x in zip(axes, mesh, strict=True)}
 
 
 def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kic.errors import InputError, invalid, short_repr
-from kic.numerics.arrays import reals
+from kic.numerics.arrays import grid_points, reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,7 @@ class Grid:
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return values (cells,) of each axis at all cells, the last axis fastest."""
-        mesh = np.meshgrid(*self.axes.values(), indexing="ij")
-        return {name: x.ravel() for name, x in zip(self.axes, mesh, strict=True)}
+        return grid_points(self.axes)
 
     def inputs(self) -> dict[str, Any]:
         """Return all cells as one batch for `Mechanism.at`."""

@@ -601,6 +601,12 @@ def test_attributes_and_names_are_bounded(more, data):
         kic.from_urdf(TWO + joint("j", "continuous", "a", "b") + more + "</robot>")
 
 
+def test_loops_alone_are_bounded():
+    text = TWO + joint("j", "continuous", "a", "b") + "</robot>"
+    with raises(kic.ModelFileError, limit=3000):
+        kic.from_urdf(text, loops=[("a", "b")] * 501)
+
+
 @pytest.mark.slow
 def test_loops_of_a_file_are_bounded():
     count = 1200
