@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +30,9 @@ class PeerJoint:
     """Joint in another package: its type and its first entries in q and v.
 
     `pose` (4, 4) is the frame of the link below in that of the joint above it, at the zero of the joint, and
-    `quaternion` the order of a quaternion in q, as indices of x y z w. Its name may be that of one coordinate
-    of a joint with several, with "_" for the dot.
+    `quaternion` the order of a quaternion in q, as indices of x y z w. `slides` has the directions (3, 3), as
+    rows in that frame, of the translations of a free joint. Its name may be that of one coordinate of a joint
+    with several, with "_" for the dot.
     """
 
     name: str
@@ -40,6 +42,7 @@ class PeerJoint:
     pose: np.ndarray
     link: str
     quaternion: tuple[int, ...] = (0, 1, 2, 3)
+    slides: np.ndarray = field(default_factory=partial(np.eye, 3))
 
 
 class JointOrder:
@@ -119,7 +122,7 @@ class JointOrder:
             else:
                 T = self._relative(configuration, joint)
                 if joint.kind == "free":
-                    q[..., at : at + 3], at = T[..., :3, 3], at + 3
+                    q[..., at : at + 3], at = T[..., :3, 3] @ joint.slides.T, at + 3
                 turn = Rotation.from_matrix(T[..., :3, :3].reshape(-1, 3, 3)).as_quat(canonical=True)
                 q[..., at : at + 4] = turn.reshape(*configuration.batch, 4)[..., list(joint.quaternion)]
         return q
@@ -244,7 +247,7 @@ class JointOrder:
         T[..., 3, 3] = 1.0
         at = joint.q
         if joint.kind == "free":
-            T[..., :3, 3] = q[..., at : at + 3]
+            T[..., :3, 3] = q[..., at : at + 3] @ joint.slides
             at += 3
         turn = q[..., [at + joint.quaternion.index(k) for k in range(4)]]
         T[..., :3, :3] = Rotation.from_quat(turn.reshape(-1, 4)).as_matrix().reshape(*q.shape[:-1], 3, 3)
@@ -272,7 +275,7 @@ class JointOrder:
         to_link = np.swapaxes(self._relative(configuration, joint)[..., :3, :3], -1, -2) @ to_joint
         out[..., dof - 3 :, dof - 3 :] = to_link
         if joint.kind == "free":
-            out[..., :3, :3] = to_link if self.package == "pinocchio" else to_joint
+            out[..., :3, :3] = to_link if self.package == "pinocchio" else joint.slides @ to_joint
         return out
 
 
@@ -312,12 +315,14 @@ def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
         # a free joint is placed in the world
         pose = frame_of((0.0, 0.0, 0.0), model.body_quat[b]) if kind == "spherical" else np.eye(4)
         q, v, link = int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), clean_name(bodies[b])
+        slides = np.eye(3)
         joint = name.removesuffix("_4")
         if kind == "spherical" and [x.name for x in made[-3:]] == [f"{joint}_{i}" for i in (1, 2, 3)]:
             # a free joint as `to_mjcf` writes it if its laws differ
+            slides = model.jnt_axis[k - 3 : k].copy()
             pose = frame_of(model.body_pos[b], model.body_quat[b])
-            pose = pose @ transform(-model.qpos0[q - 3 : q])
+            pose = pose @ transform(-model.qpos0[q - 3 : q] @ slides)
             name, kind, q, v = joint, "free", q - 3, v - 3
             del made[-3:]
-        made.append(PeerJoint(name, kind, q, v, pose, link, (3, 0, 1, 2)))
+        made.append(PeerJoint(name, kind, q, v, pose, link, (3, 0, 1, 2), slides))
     return made, model.qpos0.copy()

@@ -17,6 +17,7 @@ from kic.description.description import MechanismDescription, Part
 
 # relative to sums of about 30 terms with 6 joints in a row; 20 times the largest of 1,300 mechanisms
 ROUND_OFF = 1e-11
+X = (1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("peer", PEERS)
@@ -25,6 +26,32 @@ def test_random_mechanisms_through_another_package(peer, seed):
     pytest.importorskip(peer)
     m = random_mechanism(np.random.default_rng([seed, 17]), peer)
     found = differences(m, peer)
+    assert max(found.values()) < ROUND_OFF, found
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "more"),
+    [
+        ("a", "spherical", {}),
+        ("ground", "free", {}),
+        ("ground", "free", {"damping": (1.0, 2.0, 3.0, 4.0, 4.0, 4.0)}),  # three slides and a ball
+        ("a", "free", {"value": (0.5, 0.6, 0.7, 0.0, 0.0, 0.0)}),
+    ],
+)
+def test_ball_joints_with_axes_in_mujoco(first, kind, more):
+    pytest.importorskip("mujoco")
+    rng = np.random.default_rng(5)
+    axis = rng.normal(size=3)
+    m = kic.Mechanism(
+        "ball",
+        [random_body(rng, name) for name in "ab"],
+        [
+            kic.Joint("R", "revolute", ("ground", "a"), (0, 0, 0), (0.0, 0.2, 1.0)),
+            kic.Joint("S", kind, (first, "b"), (0.5, 0.1, 0.3), axis, axis2=np.cross(axis, X), **more),
+        ],
+        gravity=(1.0, 2.0, -9.0),
+    )
+    found = differences(m, "mujoco")
     assert max(found.values()) < ROUND_OFF, found
 
 
