@@ -26,6 +26,7 @@ from kic.kinematics.closure_rows import (
     contact_axes,
     coupling_items,
     facing_items,
+    facing_rows,
     spin_axis,
 )
 from kic.kinematics.items import heights
@@ -115,8 +116,7 @@ class _Residuals:
         self.tree, self.length = model.tree, _size(model, loops)
         tree = self.tree
         items, names, offsets = all_closure_rows(tree)
-        shared = [(joint.name, item) for joint in tree.cuts for item in facing_items(tree, joint)]
-        facing, facing_names = [item for _, item in shared], [name for name, _ in shared]
+        facing, facing_names = facing_rows(tree)
         for loop in loops:
             joint, ends = _joint(loop, *CLOSED), (loop.first.pose, loop.second.pose)
             rows, directions = closure_items(tree, joint, ends), facing_items(tree, joint, ends)
@@ -526,21 +526,10 @@ class _Displaced:
             axis2 = self.vector(second, axes[1])
         return replace(joint, at=self.point(second, joint.at), axis=axis, axis2=axis2, value=value)
 
-    def contact(self, contact: Contact, length: float) -> Contact:
-        """Return a contact: its point is fixed in the first body, normal and first tangent in the second.
-
-        Raise `ModelError` for an open one whose bodies do not touch there, relative to a length.
-        """
+    def contact(self, contact: Contact) -> Contact:
+        """Return a contact: its point is fixed in the first body, normal and first tangent in the second."""
         first, second = contact.bodies
-        at, other = (self.point(body, contact.at) for body in contact.bodies)
-        gap = float(np.linalg.norm(np.subtract(at, other)))
-        if not contact.closed and gap > EXACT_RTOL * length:
-            raise ModelError(
-                f"Open contact '{contact.name}' must touch in the new reference configuration, got a gap of "
-                f"{gap:.3g}. Close it, or leave it out and add it afterwards.",
-                name=contact.name,
-                gap=gap,
-            )
+        at = self.point(first, contact.at)
         normal, tangent, _ = (self.vector(second, u) for u in contact_axes(contact))
         tangent2 = self.vector(first, spin_axis(contact)) if contact.type == "soft" else None
         return replace(contact, at=at, normal=normal, tangent=tangent, tangent2=tangent2)
@@ -556,9 +545,21 @@ def described_at(
     """Return a mechanism described in another configuration; coordinates keep their values.
 
     The rotations of ball joints have none, and are zero there. `added` are further parts, described there,
-    and `changes` other fields.
+    and `changes` other fields. Raise `ModelError` for open contacts whose rows are not zero there.
     """
     there, model = _Displaced(poses), mechanism._model
+    for contact in mechanism.contacts:
+        if not contact.closed:
+            rows = dict(zip(contact.rows, model.values(contact.rows, state[None])[0].tolist(), strict=True))
+            apart = {name: x for name, x in rows.items() if abs(x) > EXACT_RTOL * max(model.length, 1.0)}
+            if apart:
+                shown = ", ".join(f"{name} = {x:.3g}" for name, x in apart.items())
+                raise ModelError(
+                    f"Rows of the open contact '{contact.name}' must be zero in the new reference "
+                    f"configuration, got {shown}. Leave it out, and add it afterwards.",
+                    name=contact.name,
+                    rows=apart,
+                )
     joints = []
     for joint in mechanism.joints:
         value = np.zeros(joint.dof)
@@ -582,7 +583,7 @@ def described_at(
             )
             for f in mechanism.frames
         ),
-        contacts=tuple(there.contact(contact, model.length) for contact in mechanism.contacts),
+        contacts=tuple(there.contact(contact) for contact in mechanism.contacts),
         forces=tuple(
             replace(f, force=there.vector(points[f.point].body, f.force)) if f.axes == "body" else f
             for f in mechanism.forces

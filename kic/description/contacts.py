@@ -23,6 +23,8 @@ CONTACT_ROWS: dict[str, tuple[str, ...]] = {
     "soft": ("n", "t1", "t2", "s"),
     "pinned": ("n", "t1", "t2"),
 }
+# types of contacts with a field that others do not have
+CONTACT_TYPES = {"friction": ("friction", "soft"), "torsion": ("soft",), "tangent2": ("soft",)}
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class Contact:
     A closed contact is a constraint. A "point" without friction constrains the normal direction only.
     "friction" and "pinned" keep the two contact points together, like a ball joint. A "soft" finger also
     prevents spin about the normal, like a universal joint whose axes are the tangents, the first carried by
-    the second body. Bodies do not roll: contact points are fixed in both bodies, which sets the second-order
-    terms. The contact point without friction is fixed in the first body and slides on the tangent plane of
-    the second.
+    the second body. Bodies may tilt by any angle, and half a turn of spin is another assembly mode. They do
+    not roll: contact points are fixed in both bodies, which sets the second-order terms. The contact point
+    without friction is fixed in the first body and slides on the tangent plane of the second.
 
     Contacts do not belong to the spanning tree. An object in a hand, or a trunk on its legs, needs a joint to
     ground of its own, of type "free" if it moves freely.
@@ -106,16 +108,16 @@ class Contact:
                 key="normal",
             )
         self._check_tangents(label)
-        for key, what, types in (
-            ("friction", "the coefficient of friction", ("friction", "soft")),
-            ("torsion", "the largest moment per unit of normal force, a length", ("soft",)),
+        for key, what in (
+            ("friction", "the coefficient of friction"),
+            ("torsion", "the largest moment per unit of normal force, a length"),
         ):
-            self._bound(label, key, what, types)
+            self._bound(label, key, what, CONTACT_TYPES[key])
         valid.flag(label, "closed", self.closed)
 
     def _check_tangents(self, label: str) -> None:
         """Check that the tangents are not parallel to the vectors to which they are perpendicular."""
-        if self.tangent2 is not None and (self.type != "soft" or self.tangent is None):
+        if self.tangent2 is not None and (self.type not in CONTACT_TYPES["tangent2"] or not self.tangent):
             rule = "soft contact with `tangent`" if self.type == "soft" else "contact of type 'soft'"
             raise invalid_part(label, "tangent2", f"needs a {rule}", self.tangent2, "Leave it out.")
         vectors = {

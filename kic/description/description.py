@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from kic.description import validation as valid
-from kic.description.contacts import Contact
+from kic.description.contacts import CONTACT_TYPES, Contact
 from kic.description.couplings import Coupling, Terms, terms
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, JOINT_COORDINATES
 from kic.description.motors import Motor, driven
@@ -531,7 +531,7 @@ def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
             raise unknown("field", key, description.name if name is None else name, known)
     if name is None:
         return replace(description, **changes)
-    if isinstance(owner, Joint) and "type" in changes:
+    if isinstance(owner, Joint | Contact) and "type" in changes:
         changes = {**_lost_fields(owner, changes["type"]), **changes}
     made = replace(owner, **changes)
     kind = _KIND[type(owner)]
@@ -543,8 +543,10 @@ def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
     return replace(description, **parts)
 
 
-def _lost_fields(joint: Joint, joint_type: Any) -> dict[str, Any]:
-    """Return the defaults of the fields that a joint loses when its type changes."""
+def _lost_fields(joint: Joint | Contact, joint_type: Any) -> dict[str, Any]:
+    """Return the defaults of the fields that a joint or contact loses when its type changes."""
+    if isinstance(joint, Contact):
+        return {key: None for key, types in CONTACT_TYPES.items() if joint_type not in types}
     if joint_type not in list(JOINT_COORDINATES) or joint_type == joint.type:
         return {}
     # the axes of a ball joint are no axes of a hinge

@@ -15,7 +15,7 @@ from kic.transfer.compiled_model import CompiledModel
 # entries below these shares, of the table's rotations and of the mechanism's length, are rounding
 _ZERO_SHARE = 4 * np.finfo(float).eps
 # fields of unit vectors, in which nothing is linear
-_DIRECTIONS = ("axis", "axis2", "normal", "axes")
+_DIRECTIONS = ("axis", "axis2", "normal", "tangent", "tangent2", "axes")
 # finite change of a parameter that tests if it enters linearly, and the tolerance of its derivative
 _CHANGE, _LINEAR_RTOL = 0.01, 1e-10
 _REMEDY = "Name positions, masses, inertias, gravity, forces or springs."

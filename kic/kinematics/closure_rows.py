@@ -142,15 +142,8 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
     return [made[row] for row in rows]
 
 
-def facing_items(tree: Tree, joint: Joint | Contact, ends: Ends = CLOSED) -> list[Item]:
-    """Return cosines of directions shared by two bodies: 1 in the right assembly, -1 if flipped.
-
-    Those of a soft contact are of its tilts about t2 and t1. Both are -1 if it is closed half a turn round.
-    """
-    if isinstance(joint, Contact):
-        _, t1, t2 = contact_axes(joint)
-        tilt = _Between(tree, joint.bodies[::-1]).cosine
-        return [tilt(t1, t1), tilt(t2, spin_axis(joint))] if "s" in CONTACT_ROWS[joint.type] else []
+def facing_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
+    """Return cosines of directions shared by two bodies: 1 in the right assembly, -1 if flipped."""
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     shared = {
         "revolute": [axis],
@@ -192,16 +185,13 @@ def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int
     return [item for _, items in made for item in items], owners, offsets
 
 
-def facing_rows(tree: Tree) -> tuple[list[Item], list[str], list[int]]:
-    """Return the cosines of directions that closed joints and contacts share.
+def facing_rows(tree: Tree) -> tuple[list[Item], list[str]]:
+    """Return the cosines of directions that closed joints share, and the joint of each.
 
-    Return also the part, and the first row, of each group of cosines of which the largest must be positive.
-    A soft contact may tilt about each tangent like a universal joint, and has one group.
+    Contacts have none: a soft contact may tilt by any angle, like a universal joint.
     """
-    groups = [(joint.name, [item]) for joint in tree.cuts for item in facing_items(tree, joint)]
-    groups += [(x.name, items) for x in tree.description._closed_contacts if (items := facing_items(tree, x))]
-    starts = [sum(len(items) for _, items in groups[:k]) for k in range(len(groups))]
-    return [item for _, items in groups for item in items], [name for name, _ in groups], starts
+    made = [(item, joint.name) for joint in tree.cuts for item in facing_items(tree, joint)]
+    return [item for item, _ in made], [name for _, name in made]
 
 
 def cut_joint_part(tree: Tree, joint: Joint) -> Part:

@@ -56,7 +56,7 @@ class Closure:
         self.held = held
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
-        facing, names, self._facing_starts = facing_rows(tree)
+        facing, names = facing_rows(tree)
         self._facing_of = [tree.description._describe(name) for name in names]
         self._facing = output_query(tree, plain_rows(tree, facing), 1) if facing else None
         # a loop much smaller than the mechanism closes no better than its places are known
@@ -324,7 +324,7 @@ class Closure:
         """Return the joint of each member that is closed the wrong way round; '' for none."""
         if self._facing is None or not len(states):
             return [""] * len(states)
-        values = np.maximum.reduceat(self._facing.arrays(states)[0].real, self._facing_starts, axis=1)
+        values = self._facing.arrays(states)[0].real
         worst = np.argmin(values, axis=1)
         return [
             f"{self._facing_of[k]} closed the wrong way round: its two axes oppose each other"

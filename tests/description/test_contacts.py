@@ -235,12 +235,6 @@ def test_a_soft_contact_carries_a_moment() -> None:
     assert "contact 'face'" in m.mobility().summary()
 
 
-def test_a_soft_contact_does_not_close_half_a_turn_round() -> None:
-    m = discs()
-    with raises(kic.InputError, joint="face"):
-        m.prepare("coefficients", of="B").check(np.array([0.0, np.pi]))
-
-
 def tilting(axis: tuple[float, float, float]) -> kic.Mechanism:
     """Return a box that rolls over a fixed soft finger, by a hinge along one of its tangents."""
     return kic.Mechanism(
@@ -253,13 +247,70 @@ def tilting(axis: tuple[float, float, float]) -> kic.Mechanism:
     )
 
 
+def accepted(m: kic.Mechanism, values: list[float]) -> kic.Configuration:
+    """Return a configuration that all accept: on the way from the reference, as a state, and as a start."""
+    c = m.at(values, near=m.at())
+    m.prepare("coefficients", of=m.bodies[-1].name)(c.state, check=True)
+    assert m.simulate(1e-3, near=c, progress=False).configuration.ok.all()
+    return c
+
+
 @pytest.mark.parametrize("tangent", [1, 2])
 def test_a_soft_contact_tilts_beyond_a_right_angle(tangent: int) -> None:
     m = tilting(tuple(contact_axes(tilting(Z)["tip"])[tangent]))
     for angle in (1.0, 2.0, 3.0, -2.0):
-        c = m.at([angle], near=m.at())
-        assert m.prepare("dynamics")(c.state, check=True).I.shape == (1, 1)
-        assert m.simulate(1e-3, near=c, progress=False).configuration.ok.all()
+        accepted(m, [angle])
+
+
+def test_a_soft_contact_tilts_about_both_tangents() -> None:
+    """Like a universal joint; also after a lock, which moves the reference configuration."""
+    y, x = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
+    bodies = [kic.Body(b, mass=1.0, com=(0.2, 0, 0.1), inertia=(0.1, 0.2, 0.25)) for b in "abd"]
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), y),
+        kic.Joint("B", "revolute", ("a", "b"), (0, 0, 0), x),
+        kic.Joint("D", "revolute", ("b", "d"), (0.3, 0, 0), Z),
+    ]
+    soft = kic.Contact("c", "soft", ("ground", "b"), (0, 0, 0), normal=Z, friction=0.5, torsion=0.1)
+    m = kic.Mechanism("rolling", bodies, joints, contacts=[soft], coordinates=["A", "B", "D"])
+    universal = kic.Joint("U", "universal", ("b", "ground"), (0, 0, 0), x, axis2=y)
+    other = m.without("c").add(universal)
+    for one in (m, m.lock({"A": -1.0}).unlock(), other):
+        for values in ([1.7, 1.7, 0.2], [2.5, -2.5, 0.2], [-1.7, 1.7, 0.2]):
+            c = accepted(one, values)
+            there = m.at(values)
+            G = c.coefficients("d", order=1).G
+            assert np.allclose(G, there.coefficients("d", order=1).G, atol=1e-9)
+
+
+@pytest.mark.parametrize("angle", [0.5, 2.0])
+def test_loops_close_where_a_soft_contact_is_tilted(angle: float) -> None:
+    m = tilting(tuple(contact_axes(tilting(Z)["tip"])[1]))
+    there = m.at([angle], near=m.at()).pose("box").apply([0.2, 0.3, 1.0])
+    m = m.add(kic.Point("corner", "box", (0.2, 0.3, 1.0)), kic.Point("hook", "ground", there))
+    closed = m.close_loops([("corner", "hook")], near={"A": angle - 0.1})
+    assert closed["A"].value == pytest.approx((angle,), abs=1e-9)
+
+
+def test_half_a_turn_of_spin_is_another_assembly_mode() -> None:
+    """The discs of a soft contact have the modes of a universal joint in its place."""
+    m = discs()
+    t1, t2 = (tuple(u) for u in contact_axes(m["face"])[1:])
+    joint = kic.Joint("U", "universal", ("b", "a"), m["face"].at, t1, axis2=t2)
+    for one in (m, m.without("face").add(joint).replace(coordinates=["A"])):
+        one.prepare("coefficients", of="B").check(np.array([0.0, np.pi]))
+        found = one.assembly_modes({"A": 0.3}).configuration.value("B")
+        assert np.allclose(np.sort(np.cos(found - 0.3)), [-1, 1], atol=1e-9)
+
+
+def test_a_contact_changes_its_type_in_one_call() -> None:
+    tilted = replace(tilting(Z)["tip"], tangent=(1, 0, 0), tangent2=(0, 1, 0.5))
+    m = replace(tilting(Z), contacts=[tilted])
+    for kind, kept in {"friction": {"friction": 0.5}, "point": {}, "pinned": {}}.items():
+        made = m.replace("tip", type=kind)["tip"]
+        assert made == kic.Contact(
+            "tip", kind, ("ground", "box"), (0, 0, 0), normal=Z, tangent=(1, 0, 0), **kept
+        )
 
 
 def test_tangents_of_contacts() -> None:

@@ -87,4 +87,3 @@ def test_rows_of_contacts() -> None:
     with raises(kic.ModelError, name="K", got="rolling"):
         contact_items(tree, rolling)
     assert len(contact_items(tree, turning)) == 2
-    assert len(facing_items(tree, turning)) == 2

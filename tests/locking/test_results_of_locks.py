@@ -172,15 +172,37 @@ def test_results_are_those_with_the_joints_at_rest(case: str) -> None:
         assert_same(C, columns(all_C))
 
 
-def test_a_lifted_foot_does_not_touch_where_it_was_moved() -> None:
-    """The reference configuration of a contact is one where its bodies touch, whatever moves them apart."""
+def test_an_open_contact_keeps_its_rows() -> None:
+    """The reference configuration of a contact is one where its rows are zero."""
     m = finger("friction", "R1", "R2", **RUBBING)
     m = m.replace("touch", closed=False).replace(coordinates=None)
     with raises(kic.ModelError, name="touch") as caught:
         m.lock({"R1": 0.2})
-    assert caught.value.gap == pytest.approx(0.2 * np.hypot(0.9, 0.2), rel=0.01)
+    rows = m.at([0.2, *np.zeros(m.dof - 1)]).coefficients("touch", order=1).values
+    assert [*caught.value.rows.values()] == pytest.approx(rows)
     assert m.lock(["R1"]).contacts == m.contacts
     assert m.without("touch").lock({"R1": 0.2}).dof == m.dof - 1
+
+
+def test_an_open_contact_that_slides_or_spins() -> None:
+    """A point slides along its plane. A soft finger must not spin; other contacts may."""
+    slide = kic.Joint("J", "prismatic", ("ground", "box"), axis=X)
+    turn = kic.Joint("J", "revolute", ("ground", "box"), (0, 0, 0), Z)
+    soft = {"friction": 0.5, "torsion": 0.1}
+    for joint, kind, given, fits in (
+        (slide, "point", {}, True),
+        (slide, "friction", {"friction": 0.5}, False),
+        (turn, "friction", {"friction": 0.5}, True),
+        (turn, "soft", soft, False),
+    ):
+        contact = kic.Contact("c", kind, ("ground", "box"), (0, 0, 0), normal=Z, closed=False, **given)
+        m = kic.Mechanism("sliding", [body("box", 0, 0, 1)], [joint], contacts=[contact])
+        if fits:
+            locked = m.lock({"J": 0.3})
+            assert np.allclose(locked.at().coefficients("c", order=1).values, 0.0, atol=1e-12)
+        else:
+            with raises(kic.ModelError, name="c"):
+                m.lock({"J": 0.3})
 
 
 def test_files_keep_the_axes(tmp_path: Path) -> None:
