@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,9 @@ class Panels:
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer, self.session, self.gui = viewer, viewer._session, viewer.server.gui
-        self._dragged, self._target = False, np.eye(4)
+        self._dragged = False
+        # the last pose of a dragged handle, which has not been handled, and the action
+        self._pulled: deque[tuple[Callable[[np.ndarray], Any], np.ndarray]] = deque(maxlen=1)
         self._playing = threading.Event()
         self.message = self.gui.add_markdown("")
         if viewer.frames is not None:
@@ -54,6 +57,7 @@ class Panels:
                 return
             with self.viewer._lock:
                 self._playing.clear()
+                self._follow()
                 act()
                 self.viewer._update()
 
@@ -74,7 +78,7 @@ class Panels:
             self._put(self.gizmo, session.pose(part))
         pivot = self.pivot.value
         self.handle.visible = pivot != NONE
-        if pivot != NONE:
+        if pivot != NONE and not self._dragged:
             T = session.frame(session.pivots()[pivot])
             place = np.array(session.mechanism[pivot].at)
             self.place.value = tuple(map(float, place))
@@ -144,30 +148,41 @@ class Panels:
         self._on(self.part, lambda: None)
         self._on(self.turn, lambda: None)
 
-        @self.gizmo.on_update
-        async def _(event: Any) -> None:  # in the order of the events, unlike functions in threads
-            self._dragged = event.phase != "end"
+        self._on_drag(self.gizmo, self._drag)
+        self._on_drag(self.handle, self._pull)
 
-        @self.gizmo.on_update
+    def _on_drag(self, handle: Any, act: Callable[[np.ndarray], Any]) -> None:
+        """Call `act` with the last pose (4, 4) to which a user has dragged a handle."""
+
+        @handle.on_update
+        async def _(event: Any) -> None:  # in the order of the events, unlike functions in threads
+            T = np.eye(4)
+            T[:3, :3] = matrix_from_quaternion(np.array(handle.wxyz).tolist())
+            T[:3, 3] = handle.position
+            self._dragged = event.phase != "end"
+            self._pulled.append((act, T))
+
+        @handle.on_update
         def _(_: Any) -> None:
             with self.viewer._lock:
-                resting = not self._dragged
-                self._playing.clear()
-                T = np.eye(4)
-                T[:3, :3] = matrix_from_quaternion(np.array(self.gizmo.wxyz).tolist())
-                T[:3, 3] = self.gizmo.position
-                if resting or not np.array_equal(T, self._target):  # a later event may have been handled
-                    self._target = T
-                    self.session.drag(self.part.value, T, self.turn.value)
-                    self.viewer._update(resting)
+                self._follow()
 
-        @self.handle.on_update
-        def _(event: Any) -> None:
-            with self.viewer._lock:
-                body = self.session.pivots()[self.pivot.value]
-                T = self.session.frame(body)
-                self._change((self.handle.position - T[:3, 3]) @ T[:3, :3])
-                self.viewer._update()
+    def _follow(self) -> None:
+        """Move to the pose to which a handle was dragged last, unless this was done."""
+        if self._pulled:
+            resting, (act, T) = not self._dragged, self._pulled.pop()
+            self._playing.clear()
+            act(T)
+            self.viewer._update(resting)
+
+    def _drag(self, target: np.ndarray) -> None:
+        if self.part.value != NONE:
+            self.session.drag(self.part.value, target, self.turn.value)
+
+    def _pull(self, target: np.ndarray) -> None:
+        if self.pivot.value != NONE:
+            T = self.session.frame(self.session.pivots()[self.pivot.value])
+            self._change((target[:3, 3] - T[:3, 3]) @ T[:3, :3])
 
     def _add_modes(self) -> None:
         self.ghosts: list[Any] = []

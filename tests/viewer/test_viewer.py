@@ -689,3 +689,30 @@ def test_without_viser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "viser", None)
     with raises(kic.MissingExtraError, extra="view"):
         kic.load("four-bar").view()
+
+
+def test_a_drag_is_handled_once_and_before_what_follows() -> None:
+    """Late handlers of a drag change nothing: neither the reason of a stop nor the answer to a button."""
+    pytest.importorskip("viser")
+    viewer = kic.load("four-bar").at({"A": 2.5}).view(port=8990)
+    try:
+        panels, session = viewer._panels, viewer._session
+        session.drive("D")
+        target = session.pose("tip")
+        target[:3, 3] += [-1.0, 0.0, 0.0]
+        panels.part.value = "tip"
+        panels._pulled.append((panels._drag, target))
+        panels._follow()
+        reason, reached = session.message, viewer.configuration
+        assert session.blocked
+        for _ in range(3):
+            panels._follow()
+        assert (session.message, viewer.configuration) == (reason, reached)
+        assert session.blocked
+        # a part that is no longer chosen
+        panels._pulled.append((panels._drag, target))
+        panels.part.value = "none"
+        panels._follow()
+        assert viewer.configuration is reached
+    finally:
+        viewer.stop()
