@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,13 @@ _NOT_REACHED = "The changed mechanism does not reach this frame."
 _DIGITS = 3  # decimal digits of a slider below its range
 
 
+def as_html(text: str, start: str = "", wrap: bool = True) -> str:
+    """Return HTML that shows a text as it is after a start; names, files and errors may hold tags."""
+    tag, space = ("div", "pre-wrap") if wrap else ("pre", "pre")
+    style = f"font-size: small; margin: 0; overflow-x: auto; padding: 0 0.75em; white-space: {space}"
+    return f'<{tag} style="{style}">{start}{escape(text)}</{tag}>'
+
+
 class Panels:
     """Inputs beside the scene; each change moves the session and shows its configuration."""
 
@@ -38,7 +46,7 @@ class Panels:
         # the last pose of a dragged handle, which has not been handled, and the action
         self._pulled: deque[tuple[Callable[[np.ndarray], Any], np.ndarray]] = deque(maxlen=1)
         self._playing = threading.Event()
-        self.message = self.gui.add_markdown("")
+        self.message = self.gui.add_html("")
         if viewer.frames is not None:
             self._add_time(len(viewer.frames))
         self._add_coordinates()
@@ -83,7 +91,7 @@ class Panels:
             place = np.array(session.mechanism[pivot].at)
             self.place.value = tuple(map(float, place))
             self.handle.position = T[:3, :3] @ place + T[:3, 3]
-        self.message.content = f"{'**Stopped:** ' if session.blocked else ''}{session.message}"
+        self.message.content = as_html(session.message, "<b>Stopped:</b> " if session.blocked else "")
 
     @staticmethod
     def _put(handle: Any, T: np.ndarray) -> None:
@@ -270,7 +278,7 @@ class Panels:
             self.com = self.gui.add_checkbox("Centre of mass", False)
             self.trace = self.gui.add_checkbox("Trace", False)
             self.tables = self.gui.add_checkbox("Numbers", False)
-            self.text = self.gui.add_markdown("")
+            self.text = self.gui.add_html("")
         for handle in (self.of, self.ellipsoid, self.forces, self.com, self.trace, self.tables):
             self._on(handle, lambda: None)
 

@@ -23,7 +23,7 @@ from kic.plotting.animate import motion_frames
 from kic.plotting.figures import BLUE, INK, PURPLE, VERMILION
 from kic.plotting.scene import PLACED
 from kic.plotting.symbols import Colour, rgba
-from kic.viewer.panels import NONE, Panels
+from kic.viewer.panels import NONE, Panels, as_html
 from kic.viewer.server import PORT, VISER, address, serve, stop
 from kic.viewer.session import Session, answer
 from kic.viewer.solids import BALL, Solid, SolidScene, displacements
@@ -203,7 +203,7 @@ class Viewer:
     def _see_at_rest(self, panels: Panels) -> None:
         """Show traces, the plot and the tables of numbers."""
         session, of = self._session, panels.of.value
-        panels.text.content = f"```\n{session.numbers(of)}\n```" if panels.tables.value else ""
+        panels.text.content = as_html(session.numbers(of), wrap=False) if panels.tables.value else ""
         names = dict.fromkeys((*self._traces, *([of] if panels.trace.value and of != NONE else ())))
         self.server.scene.remove_by_name("/traces")
         for k, name in enumerate(names):
