@@ -117,12 +117,14 @@ class Animated:
         trace: str | Iterable[str] = (),
         host: str = "127.0.0.1",
         port: int = 8080,
+        proxy: str | None = None,
         visuals: str | os.PathLike[str] | None = None,
     ) -> Viewer:
         """Show a configuration or a motion in an interactive viewer, in the browser or inline in Jupyter.
 
         Sliders set the coordinates, parts are dragged, and motions are played. The page is served by this
-        process and needs no network. It requires the extra ``view``.
+        process and needs no network. Only the address `url` of the viewer, which has a token, opens it. It
+        requires the extra ``view``.
 
         Parameters
         ----------
@@ -132,9 +134,12 @@ class Animated:
             Points, frames, centres of mass and bodies whose curves are shown.
         host : str
             Address at which the page is served; by default only this computer can open it. "0.0.0.0" allows
-            other computers.
+            everyone who has the token, and a warning says so.
         port : int
             Port of the page; the next free one if it is in use.
+        proxy : str, optional
+            Address at which a proxy serves the page, such as "https://hub.org/user/me/proxy/{port}". A
+            forwarded port (``ssh -L``) needs none.
         visuals : path, optional
             URDF, SDF or MJCF file from which the mechanism was read, whose visual meshes are shown too. The
             panel names the meshes that are not shown. MJCF requires the extra ``mujoco``.
@@ -151,7 +156,7 @@ class Animated:
         ModelFileError
             If the file of the visual meshes cannot be read.
         InputError
-            As `animate`; also if the host is not an address of this computer.
+            As `animate`; also if the host is not an address of this computer, or the proxy none of a page.
 
         Examples
         --------
@@ -161,7 +166,9 @@ class Animated:
         """
         from kic.viewer.viewer import view
 
-        return view(self, fps=fps, speed=speed, trace=trace, host=host, port=port, visuals=visuals)
+        return view(
+            self, fps=fps, speed=speed, trace=trace, host=host, port=port, proxy=proxy, visuals=visuals
+        )  # fmt: skip
 
 
 class Configuration(Printable, Tabular, Animated):

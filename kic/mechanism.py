@@ -1349,10 +1349,11 @@ class Mechanism(Printable, MechanismDescription):
         trace: str | Iterable[str] = (),
         host: str = "127.0.0.1",
         port: int = 8080,
+        proxy: str | None = None,
         visuals: str | os.PathLike[str] | None = None,
     ) -> Viewer:
         """Show the mechanism in an interactive viewer; see `Configuration.view`."""
-        return self.at().view(trace=trace, host=host, port=port, visuals=visuals)
+        return self.at().view(trace=trace, host=host, port=port, proxy=proxy, visuals=visuals)
 
     def save(
         self, path: str | os.PathLike[str], *, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()

@@ -11,14 +11,17 @@ from kic.cli import parsing
 @parsing.configuration_options
 @parsing.names_option("--trace", "trace", "Show the curves of these points and bodies; repeatable.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Serve the page at this address; "
-              "0.0.0.0 lets other computers open it.")  # fmt: skip
+              "0.0.0.0 lets everyone who has the token open it.")  # fmt: skip
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True,
               help="Serve the page at this port, or at the next free one.")  # fmt: skip
+@click.option("--proxy", metavar="ADDRESS", help="Address at which a proxy serves the page; "
+              "{port} stands for the port.")  # fmt: skip
 def view(
     request: parsing.Request,
     trace: tuple[str, ...],
     host: str,
     port: int,
+    proxy: str | None,
 ) -> None:
     """Show MODEL in the browser, where it can be turned, moved and changed.
 
@@ -29,15 +32,16 @@ def view(
 
     Visual meshes of URDF, SDF and MJCF files are shown too, if they are at hand.
 
-    The command prints the address of the page, and serves it until Ctrl-C. No network is needed.
+    The command prints the address of the page with its token, and serves it until Ctrl-C. No network is
+    needed.
 
     Requires viser (pip install -e '.[view]' in the checkout).
     """
-    from kic.viewer.server import address, serve, stop
+    from kic.viewer.server import serve, stop
 
     request.mechanism  # noqa: B018 (its errors come before the server)
-    server = serve(host, port)
-    click.echo(f"The page is at {address(server)}; end with Ctrl-C.")
+    page = serve(host, port, proxy)
+    click.echo(f"The page is at {page.url}; end with Ctrl-C.")
     try:  # the page loads during slow imports
         from kic.io.library import SUFFIXES, find
         from kic.viewer.viewer import view as view_on
@@ -45,6 +49,6 @@ def view(
         configuration = request.configuration()
         visuals = request.model if find(request.model).suffix.lower() in SUFFIXES[1:] else None
         names = parsing.split_names(trace, "--trace")
-        view_on(configuration, trace=names, visuals=visuals, server=server).wait()
+        view_on(configuration, trace=names, visuals=visuals, page=page).wait()
     finally:
-        stop(server)
+        stop(page.server)

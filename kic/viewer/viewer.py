@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from kic.plotting.figures import BLUE, INK, PURPLE, VERMILION
 from kic.plotting.scene import PLACED
 from kic.plotting.symbols import Colour, rgba
 from kic.viewer.panels import NONE, Panels, as_html
-from kic.viewer.server import PORT, VISER, address, serve, stop
+from kic.viewer.server import PORT, VISER, Page, serve, stop
 from kic.viewer.session import Session, answer
 from kic.viewer.solids import BALL, Solid, SolidScene, displacements
 from kic.viewer.visuals import visual_parts
@@ -41,7 +42,7 @@ class Viewer:
     Attributes
     ----------
     url : str
-        Address of the page.
+        Address of the page with its token; everyone who has it can open the page.
     server : viser.ViserServer
         The server, to which further objects can be added.
     configuration : Configuration
@@ -59,7 +60,7 @@ class Viewer:
         t: np.ndarray | None,
         fps: float,
         traces: tuple[str, ...],
-        server: Any,
+        page: Page,
         visuals: str | os.PathLike[str] | None = None,
     ) -> None:
         first = frames[int(np.flatnonzero(frames.ok)[0])] if frames.batch else frames
@@ -70,7 +71,7 @@ class Viewer:
         self._frames = self._session.mechanism, self._motion
         self._visuals, missing = visual_parts(self._session.mechanism, visuals) if visuals else ([], [])
         self._lock = threading.RLock()
-        self.server, self.url = server, address(server)
+        self.server, self._address, self.url = page
         self._panels: Panels | None = None
         self._rebuild()
         self._aim()
@@ -278,10 +279,11 @@ class Viewer:
         stop(self.server)
 
     def __repr__(self) -> str:
-        return f"<Viewer of '{self._session.mechanism.name}' at {self.url}>"
+        # without the token, because logs and errors have reprs
+        return f"<Viewer of '{self._session.mechanism.name}' at {self._address}, with the token of `url`>"
 
     def _repr_html_(self) -> str:
-        return f'<iframe src="{self.url}" width="100%" height="520" style="border:0"></iframe>'
+        return f'<iframe src="{escape(self.url)}" width="100%" height="520" style="border:0"></iframe>'
 
 
 def _put(bodies: Mapping[str, Any], displacements: Mapping[str, np.ndarray]) -> None:
@@ -305,12 +307,13 @@ def view(
     trace: str | Iterable[str] = (),
     host: str = "127.0.0.1",
     port: int = PORT,
+    proxy: str | None = None,
     visuals: str | os.PathLike[str] | None = None,
-    server: Any = None,
+    page: Page | None = None,
 ) -> Viewer:
     """Show a mechanism, a configuration or a motion in the browser; see `Configuration.view`.
 
-    `server` is that of `serve`, if it runs already.
+    `page` is that of `serve`, if it runs already.
     """
     import_optional("viser", "view", VISER)
     if isinstance(motion, Mechanism):
@@ -321,4 +324,4 @@ def view(
         frames, t = motion_frames(motion, fps, positive("speed", speed))
     for name in traces:
         model_of(frames).description._part(name, *PLACED)
-    return Viewer(frames, t, fps, traces, server or serve(host, port), visuals)
+    return Viewer(frames, t, fps, traces, page or serve(host, port, proxy), visuals)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from commands import HANGS_S
 
 import kic
 
-pytest.importorskip("viser", reason="the viewer needs viser")
+viser = pytest.importorskip("viser", reason="the viewer needs viser")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not found(), reason=f"no browser: none of {', '.join(NAMES)} is installed"),
@@ -176,6 +179,97 @@ def test_everything_by_hand(tab: Tab, tmp_path: Path) -> None:
     tab.run("new Promise(done => setTimeout(done, 2000))")
     assert tab.errors() == []
     assert [one for one in tab.requests() if one.startswith(("http", "ws"))] == []
+
+
+def hostile_robot(folder: Path) -> Path:
+    """Write a URDF whose names and mesh are HTML that runs a script."""
+    html = (
+        "<iframe srcdoc=\"<script>parent.document.title='run'</script>\"></iframe><img src=x onerror=run()>"
+    )
+    coded = html.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    file = folder / "evil.urdf"
+    file.write_text(
+        f'<robot name="{coded}"><link name="a"/><link name="b {coded}"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial><visual><geometry>'
+        f'<mesh filename="{coded}"/></geometry></visual></link><joint name="j {coded}" type="continuous">'
+        f'<parent link="a"/><child link="b {coded}"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    return file
+
+
+def test_a_hostile_robot_runs_no_script(tab: Tab, tmp_path: Path) -> None:
+    """Names, mesh files, tables and echoes of a hostile file are text of the page."""
+    file = hostile_robot(tmp_path)
+    viewer = kic.from_urdf(file).view(visuals=file, port=8981)
+    panels = viewer._panels
+
+    def is_shown(text: str) -> bool:
+        return text in tab.run("document.body.innerText")
+
+    try:
+        tab.open(viewer.url)
+        until(tab, lambda: is_shown("Meshes are not shown: <iframe srcdoc="))
+        until(tab, lambda: is_shown("j <iframe srcdoc="))  # the slider
+        press(tab, "See")
+        press(tab, "Numbers", INPUT)
+        until(tab, lambda: panels.tables.value and is_shown("static efforts"))
+        choose(tab, "Part", viewer._session.parts()[0])
+        until(tab, lambda: panels.gizmo.visible)
+        echoed = "<img src=x onerror=run()>"
+        enter(tab, "Names", echoed)
+        until(tab, lambda: panels.names.value == echoed)
+        press(tab, "Use these coordinates")
+        until(tab, lambda: is_shown(f"No part '{echoed}'"))
+        assert tab.run("document.querySelectorAll('iframe, img[src=x]').length") == 0
+        assert tab.run("document.title") != "run"
+        assert tab.errors() == []
+    finally:
+        tab.open("about:blank")
+        viewer.stop()
+
+
+CONNECT = """
+new Promise(done => {
+  const one = new WebSocket("%s", ["viser-v%s"]);
+  one.onopen = () => done("open");
+  one.onerror = () => done("refused");
+})
+"""
+
+
+def test_other_sites_are_refused(tab: Tab, tmp_path: Path) -> None:
+    """A page of another site opens no WebSocket, with the token or without; it may show the page inline."""
+    # a browser keeps connections to the port of a server that has stopped
+    viewer = kic.load("four-bar").view(port=8982)
+    address, _, token = viewer.url.partition("?token=")
+    port = viewer.server.get_port()
+    socket = f"ws://127.0.0.1:{port}/{token}"
+    (tmp_path / "index.html").write_text("<p>another site</p>")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    other = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    try:
+        # the page itself connects
+        tab.open(viewer.url)
+        until(tab, viewer.server.get_clients)
+        assert tab.run(CONNECT % (socket, viser.__version__)) == "open"
+        tab.open(f"http://localhost:{other.server_port}/index.html")
+        for path in (socket, f"ws://127.0.0.1:{port}", f"ws://localhost:{port}/{token}"):
+            assert tab.run(CONNECT % (path, viser.__version__)) == "refused"
+        # inline, as in a notebook at another address
+        before = set(viewer.server.get_clients())
+        tab.run(f"document.body.innerHTML = {viewer._repr_html_()!r}")
+        until(tab, lambda: viewer.server.get_clients().keys() - before)
+        # browsers find this computer under names below localhost; those of others may lead to it too
+        tab.open(f"http://evil.localhost:{port}/{token}/")
+        assert "not served under this name" in tab.run("document.body.innerText")
+        tab.open(address)
+        assert "?token=" in tab.run("document.body.innerText")
+    finally:
+        tab.open("about:blank")
+        viewer.stop()
+        other.shutdown()
+        other.server_close()
 
 
 def drag_tip(tab: Tab, viewer: kic.Viewer) -> None:
