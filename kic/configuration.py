@@ -119,6 +119,7 @@ class Animated:
         port: int = 8080,
         proxy: str | None = None,
         visuals: str | os.PathLike[str] | None = None,
+        meshes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     ) -> Viewer:
         """Show a configuration or a motion in an interactive viewer, in the browser or inline in Jupyter.
 
@@ -143,6 +144,9 @@ class Animated:
         visuals : path, optional
             URDF, SDF or MJCF file from which the mechanism was read, whose visual meshes are shown too. The
             panel names the meshes that are not shown. MJCF requires the extra ``mujoco``.
+        meshes : path or list of paths, optional
+            Directories of mesh files outside that of the file, or of its ROS or Gazebo package. Files
+            elsewhere are not read.
 
         Returns
         -------
@@ -167,7 +171,8 @@ class Animated:
         from kic.viewer.viewer import view
 
         return view(
-            self, fps=fps, speed=speed, trace=trace, host=host, port=port, proxy=proxy, visuals=visuals
+            self, fps=fps, speed=speed, trace=trace, host=host, port=port, proxy=proxy, visuals=visuals,
+            meshes=meshes,
         )  # fmt: skip
 
 

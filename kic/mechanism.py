@@ -1351,9 +1351,10 @@ class Mechanism(Printable, MechanismDescription):
         port: int = 8080,
         proxy: str | None = None,
         visuals: str | os.PathLike[str] | None = None,
+        meshes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     ) -> Viewer:
         """Show the mechanism in an interactive viewer; see `Configuration.view`."""
-        return self.at().view(trace=trace, host=host, port=port, proxy=proxy, visuals=visuals)
+        return self.at().view(trace=trace, host=host, port=port, proxy=proxy, visuals=visuals, meshes=meshes)
 
     def save(
         self, path: str | os.PathLike[str], *, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()

@@ -16,12 +16,15 @@ from kic.cli import parsing
               help="Serve the page at this port, or at the next free one.")  # fmt: skip
 @click.option("--proxy", metavar="ADDRESS", help="Address at which a proxy serves the page; "
               "{port} stands for the port.")  # fmt: skip
+@click.option("--meshes", multiple=True, type=click.Path(file_okay=False, exists=True), metavar="DIRECTORY",
+              help="Read meshes in this directory too; repeatable.")  # fmt: skip
 def view(
     request: parsing.Request,
     trace: tuple[str, ...],
     host: str,
     port: int,
     proxy: str | None,
+    meshes: tuple[str, ...],
 ) -> None:
     """Show MODEL in the browser, where it can be turned, moved and changed.
 
@@ -30,7 +33,8 @@ def view(
       kic view gough-stewart --at L1=1.2
       kic view ./robot.urdf --port 9000
 
-    Visual meshes of URDF, SDF and MJCF files are shown too, if they are at hand.
+    Visual meshes of URDF, SDF and MJCF files are shown too, if they are in the directory or package of
+    the file.
 
     The command prints the address of the page with its token, and serves it until Ctrl-C. No network is
     needed.
@@ -49,6 +53,6 @@ def view(
         configuration = request.configuration()
         visuals = request.model if find(request.model).suffix.lower() in SUFFIXES[1:] else None
         names = parsing.split_names(trace, "--trace")
-        view_on(configuration, trace=names, visuals=visuals, page=page).wait()
+        view_on(configuration, trace=names, visuals=visuals, meshes=meshes, page=page).wait()
     finally:
         stop(page.server)

@@ -16,7 +16,7 @@ import numpy as np
 from kic.errors import ModelFileError, invalid, short_repr
 from kic.io import robot as rb
 from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, attributes_of
-from kic.io.robot import WORLD, Robot, RobotJoint
+from kic.io.robot import MESH_BYTES_MAX, TOO_LARGE, WORLD, Robot, RobotJoint
 from kic.io.xml import DEPTH_MAX, XML_BYTES_MAX, Element, Source, parse, read_root, read_source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
@@ -106,15 +106,19 @@ def from_mjcf(
     return rb.mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.")
 
 
-def compiled_geometry(root: Element) -> tuple[Any, dict[str, str]]:
-    """Return the compiled model of a file with its meshes, and the reasons why shapes are left out."""
-    compiled, files, _ = _compiled(
-        import_optional("mujoco", "mujoco", "The shapes of MJCF files require MuJoCo"), root, True
-    )
+def compiled_geometry(root: Element, further: Iterable[Path] = ()) -> tuple[Any, dict[str, str]]:
+    """Return the compiled model of a file with its meshes, and the reasons why shapes are left out.
+
+    Meshes may be in the directory of the model and in `further` ones.
+    """
+    mujoco = import_optional("mujoco", "mujoco", "The shapes of MJCF files require MuJoCo")
+    compiled, files, _ = _compiled(mujoco, root, True, further)
     return compiled, files.left_out
 
 
-def _compiled(mujoco: Any, root: Element, meshes: bool = False) -> tuple[Any, _Files, set[str]]:
+def _compiled(
+    mujoco: Any, root: Element, meshes: bool = False, further: Iterable[Path] = ()
+) -> tuple[Any, _Files, set[str]]:
     """Return the compiled model of a file, its files, and the bodies whose inertia is that of a missing mesh.
 
     Geometry on which no inertia depends is left out, unless `meshes` is True.
@@ -122,7 +126,7 @@ def _compiled(mujoco: Any, root: Element, meshes: bool = False) -> tuple[Any, _F
     source = root.source
     if root.tag not in ("mujoco", "robot"):
         root.fail("the root of an MJCF file must be <mujoco>.")
-    files = _Files(source)
+    files = _Files(source, further)
     files.count(root)
     try:
         if source.path is None:
@@ -173,8 +177,8 @@ class _Document:
 class _Files:
     """Files that mujoco opens for a model, which are in its directory, and limits on their parts."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, source: Source, further: Iterable[Path] = ()) -> None:
+        self.source, self.further = source, tuple(further)
         self.folder = None if source.path is None else source.path.parent.resolve()
         self.folders = [] if source.path is None else [source.path.parent]
         self.lines: dict[tuple[str, str], int] = {}
@@ -198,11 +202,16 @@ class _Files:
                 rule = f"the attributes of {parts:,} parts, such as `{key}`, may hold at most"
                 element.fail(f"{rule} {TABLE_MAX:,} numbers in total. {_TRUST}", limit=TABLE_MAX)
 
-    def is_inside(self, folder: Path, name: str) -> bool:
-        """Return True if a file is in the directory of the model, after symbolic links are resolved."""
+    def is_inside(self, folder: Path, name: str, further: Iterable[Path] = ()) -> bool:
+        """Return True if a file is in the directory of the model, or in `further` ones.
+
+        Symbolic links are resolved.
+        """
+        if self.folder is None:
+            return False
         path = folder.resolve() / name
-        paths = (path, Path(os.path.normpath(path)))
-        return self.folder is not None and all(one.resolve().is_relative_to(self.folder) for one in paths)
+        paths = [one.resolve() for one in (path, Path(os.path.normpath(path)))]
+        return any(all(one.is_relative_to(place) for one in paths) for place in (self.folder, *further))
 
     def fail_outside(self, line: int, name: str) -> NoReturn:
         """Raise an error for a file outside the directory."""
@@ -421,11 +430,16 @@ def _without_missing_files(mujoco: Any, spec: Any, files: _Files, meshes: bool) 
             name = name.rpartition("/")[2]
         if mesh.compiler.meshdir:
             name = f"{mesh.compiler.meshdir}/{name}".replace("\\", "/") if not name.startswith("/") else name
-        reason = "" if any((folder / name).is_file() for folder in files.folders) else "no such file"
-        if not files.folders or not all(files.is_inside(folder, name) for folder in files.folders):
+        found = [folder / name for folder in files.folders if (folder / name).is_file()]
+        reason = "" if found else "no such file"
+        if meshes and any(one.stat().st_size > MESH_BYTES_MAX for one in found):
+            reason = TOO_LARGE
+        if not files.folders or not all(
+            files.is_inside(folder, name, files.further) for folder in files.folders
+        ):
             if not meshes:
                 files.fail_outside(files.lines.get(("mesh", mesh.name), 0), mesh.file)
-            reason = "outside the directory of the model"
+            reason = "outside the directory of the model and those of `meshes`"
         if reason:
             missing.add(mesh.name)
             files.left_out[mesh.file] = reason

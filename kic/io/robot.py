@@ -31,6 +31,9 @@ WORLD = ""
 NO_LIMIT = 1e16
 # characters of a name
 NAME_MAX = 1000
+# bytes of a file of a mesh, of which larger ones are not read; a mesh of a robot has up to 50 MB
+MESH_BYTES_MAX = 100_000_000
+TOO_LARGE = f"more than {MESH_BYTES_MAX // 10**6} MB"
 # conditions of loops and couplings times the square of the number of joints: a dense problem of 2 s
 CLOSURE_MAX = 5e8
 # conditions alone: memory grows with their square, to 200 MB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ class Viewer:
         traces: tuple[str, ...],
         page: Page,
         visuals: str | os.PathLike[str] | None = None,
+        meshes: Sequence[str] = (),
     ) -> None:
         first = frames[int(np.flatnonzero(frames.ok)[0])] if frames.batch else frames
         self._motion, self.fps = (frames[frames.ok] if frames.batch else None), fps
@@ -69,7 +70,9 @@ class Viewer:
         self._session, self._traces = Session(first), traces
         # the motion of the present mechanism, made on request
         self._frames = self._session.mechanism, self._motion
-        self._visuals, missing = visual_parts(self._session.mechanism, visuals) if visuals else ([], [])
+        self._visuals, missing = (
+            visual_parts(self._session.mechanism, visuals, meshes) if visuals else ([], [])
+        )
         self._lock = threading.RLock()
         self.server, self._address, self.url = page
         self._panels: Panels | None = None
@@ -309,6 +312,7 @@ def view(
     port: int = PORT,
     proxy: str | None = None,
     visuals: str | os.PathLike[str] | None = None,
+    meshes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     page: Page | None = None,
 ) -> Viewer:
     """Show a mechanism, a configuration or a motion in the browser; see `Configuration.view`.
@@ -324,4 +328,6 @@ def view(
         frames, t = motion_frames(motion, fps, positive("speed", speed))
     for name in traces:
         model_of(frames).description._part(name, *PLACED)
-    return Viewer(frames, t, fps, traces, page or serve(host, port, proxy), visuals)
+    folders = meshes if isinstance(meshes, Iterable) and not isinstance(meshes, str) else [meshes]
+    named = [file_name(one, "meshes", "directory") for one in folders]
+    return Viewer(frames, t, fps, traces, page or serve(host, port, proxy), visuals, named)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -14,7 +15,7 @@ import numpy as np
 from kic.description.validation import GROUND
 from kic.errors import ModelFileError, short_repr
 from kic.io.mjcf import compiled_geometry
-from kic.io.robot import WORLD, clean_name, frame_of, part_names, transform
+from kic.io.robot import MESH_BYTES_MAX, TOO_LARGE, WORLD, clean_name, frame_of, part_names, transform
 from kic.io.sdf import own_pose
 from kic.io.urdf import placement
 from kic.io.xml import Element, read_root
@@ -25,6 +26,9 @@ from kic.viewer.solids import BALL, BOX, CYLINDER, Mesh, Part, joined_meshes
 
 # MuJoCo's own viewer shows the first groups; the others are for collisions
 _GROUPS_SHOWN = 3
+# files that mark the directory of a package of ROS or Gazebo
+_PACKAGES = ("package.xml", "model.config")
+_NOT_FOUND = "no such file in the directory of the model or those of `meshes`"
 # colour of MuJoCo that leaves the colour to the material
 _NO_COLOUR = (0.5, 0.5, 0.5, 1.0)
 
@@ -39,16 +43,52 @@ class Shape(NamedTuple):
     colour: Colour
 
 
-def visual_parts(mechanism: Mechanism, file: str | os.PathLike[str]) -> tuple[list[Part], list[str]]:
+class Folders:
+    """Directories of mesh files: that of a model file, or of its package, and `further` ones."""
+
+    def __init__(self, file: str | os.PathLike[str], further: Iterable[str] = ()) -> None:
+        folder = Path(file).resolve().parent
+        above = (folder, *folder.parents)
+        package = next(
+            (k for k, one in enumerate(above) if any((one / name).is_file() for name in _PACKAGES)), 0
+        )
+        self.further = [Path(one).resolve() for one in further]
+        self._bases = [*above[: package + 1], *self.further]
+        self._allowed = [above[package], *self.further]
+
+    def find(self, name: str) -> Path | None:
+        """Return the file of a mesh, or None if it is in none of the directories.
+
+        Names are relative to the file, to the directories above it in its package, or to further ones. Files
+        elsewhere, to which a name, an address or a symbolic link may lead, are not read.
+        """
+        scheme, _, path = name.rpartition("://")
+        if scheme == "file":
+            path = re.sub(r"^/(?=[A-Za-z]:)", "", path.removeprefix("localhost"))  # file:///C:/arm.stl
+        names = [path, unquote(path)]
+        names += [one.partition("/")[2] for one in names if scheme in ("package", "model")]
+        places = [os.path.normpath(base / one) for base in self._bases for one in names]
+        # a name of Windows may lead to another computer, which is not asked
+        inside = (Path(one).resolve() for one in places if self._has(one) and os.path.isfile(one))
+        return next((one for one in inside if self._has(one)), None)
+
+    def _has(self, place: str | Path) -> bool:
+        return any(Path(place).is_relative_to(folder) for folder in self._allowed)
+
+
+def visual_parts(
+    mechanism: Mechanism, file: str | os.PathLike[str], further: Iterable[str] = ()
+) -> tuple[list[Part], list[str]]:
     """Return the visual meshes of the links of a file as parts, and why other meshes are not shown.
 
-    Links are found by the frames that import gives them; links without a frame are left out.
+    Links are found by the frames that import gives them; links without a frame are left out. `further` are
+    directories that meshes may be read from.
     """
-    root, folder = read_root(file, "robot"), Path(file).resolve().parent
+    root, folders = read_root(file, "robot"), Folders(file, further)
     shapes = {"sdf": _of_sdf, "mujoco": _of_mjcf}.get(root.tag, _of_urdf)
     frames = {frame.name: frame for frame in mechanism.frames}
     parts, missing = list[Part](), dict[str, None]()
-    for link, pose, name, mesh, colour in shapes(root, folder):
+    for link, pose, name, mesh, colour in shapes(root, folders):
         own = clean_name(link)
         frame = None if link == WORLD else frames.get(f"{own}_frame") or frames.get(own)
         if isinstance(mesh, str):
@@ -60,7 +100,7 @@ def visual_parts(mechanism: Mechanism, file: str | os.PathLike[str]) -> tuple[li
     return parts, list(missing)
 
 
-def _of_urdf(root: Element, folder: Path) -> Iterator[Shape]:
+def _of_urdf(root: Element, folders: Folders) -> Iterator[Shape]:
     colours = {m.get("name", ""): _colour(m) for m in root.all("material") if m.find("color")}
     for link in root.all("link"):
         for visual in link.all("visual"):
@@ -73,7 +113,7 @@ def _of_urdf(root: Element, folder: Path) -> Iterator[Shape]:
                 size = np.array([shape.number(key) for key in keys[shape.tag]])
             mesh = _mesh(shape.tag, size / 2 if shape.tag == "box" else size)
             if shape.tag == "mesh":
-                mesh = _read(shape.get("filename", ""), folder, shape.vector("scale", "1 1 1"))
+                mesh = _read(shape.get("filename", ""), folders, shape.vector("scale", "1 1 1"))
             own = visual.find("material")
             colour = colours.get(own.get("name", ""), rgba(STEEL)) if own else rgba(STEEL)
             if own and own.find("color"):
@@ -87,7 +127,7 @@ def _colour(material: Element) -> Colour:
     return (red, green, blue, alpha)
 
 
-def _of_sdf(root: Element, folder: Path) -> Iterator[Shape]:
+def _of_sdf(root: Element, folders: Folders) -> Iterator[Shape]:
     sizes: dict[str, dict[str, int]] = {
         "box": {"size": 3}, "sphere": {"radius": 1}, "ellipsoid": {"radii": 3},
         "cylinder": {"radius": 1, "length": 1}, "capsule": {"radius": 1, "length": 1},
@@ -101,7 +141,7 @@ def _of_sdf(root: Element, folder: Path) -> Iterator[Shape]:
             size = [x for key, n in sizes.get(shape.tag, {}).items() for x in shape.content(key, n)]
             mesh = _mesh(shape.tag, np.array(size) / (2 if shape.tag == "box" else 1))
             if shape.tag == "mesh":
-                mesh = _read(shape.word("uri"), folder, shape.content("scale", 3, "1 1 1"))
+                mesh = _read(shape.word("uri"), folders, shape.content("scale", 3, "1 1 1"))
             pose = visual.find("pose")
             if pose is not None and pose.get("relative_to", "") not in ("", link.get("name")):
                 mesh = f"relative to {pose.get('relative_to')}"
@@ -114,9 +154,9 @@ def _of_sdf(root: Element, folder: Path) -> Iterator[Shape]:
             yield Shape(link.get("name"), own_pose(visual), shape.word("uri") or shape.tag, mesh, colour)
 
 
-def _of_mjcf(root: Element, folder: Path) -> Iterator[Shape]:
+def _of_mjcf(root: Element, folders: Folders) -> Iterator[Shape]:
     try:
-        m, left_out = compiled_geometry(root)
+        m, left_out = compiled_geometry(root, folders.further)
     except ModelFileError as error:  # of a mesh that mujoco cannot read
         left_out, m = {root.source.name: str(error)}, None
     for name, reason in left_out.items():
@@ -163,27 +203,19 @@ def _mesh(kind: str, size: Any) -> Mesh | str:
     return joined_meshes([walls, *ends])
 
 
-def _read(name: str, folder: Path, scale: tuple[float, ...]) -> Mesh | str:
+def _read(name: str, folders: Folders, scale: tuple[float, ...]) -> Mesh | str:
     """Return the mesh of a file, or the reason why there is none."""
-    file = _find(name, folder)
+    file = folders.find(name)
     if file is None:
-        return "no such file"
+        return _NOT_FOUND
+    if file.stat().st_size > MESH_BYTES_MAX:
+        return TOO_LARGE
     trimesh = import_optional("trimesh", "view", "Meshes need trimesh")
     try:
-        found = trimesh.load(file, force="mesh")
+        # without a name, so that no file to which it refers is read
+        found = trimesh.load(BytesIO(file.read_bytes()), file_type=file.suffix[1:].lower(), force="mesh")
     except Exception as error:  # each format has errors of its own, and some need further packages
         return short_repr(str(error) or type(error).__name__)[1:-1]
     if not len(found.faces):
         return "no faces"
     return Mesh(np.asarray(found.vertices) * scale, np.asarray(found.faces))
-
-
-def _find(name: str, folder: Path) -> Path | None:
-    """Return the file of a mesh; packages and models are searched in the folders above that of the robot."""
-    scheme, _, path = name.rpartition("://")
-    if scheme == "file":
-        path = re.sub(r"^/(?=[A-Za-z]:)", "", path.removeprefix("localhost"))  # file:///C:/arm.stl
-    names = [Path(path), Path(unquote(path))]
-    names += [Path(*one.parts[1:]) for one in names if scheme in ("package", "model")]
-    places = [base / one for base in (folder, *folder.parents) for one in names]
-    return next((place for place in places if place.is_file()), None)

@@ -26,7 +26,7 @@ from kic.numerics.rotations import quaternion_from_vector
 from kic.report.ranges import there_and_back
 from kic.viewer.session import Session
 from kic.viewer.solids import SolidScene, displacements
-from kic.viewer.visuals import _find, visual_parts
+from kic.viewer.visuals import Folders, visual_parts
 
 SHOWN = ["four-bar", "gough-stewart", "panda", "scotch-yoke", "quadruped", "geared-five-bar", "bevel-wrist"]
 
@@ -393,9 +393,11 @@ def test_addresses_of_meshes(uri: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"")
-    assert _find(uri, tmp_path) == file
-    assert _find(file.as_uri(), tmp_path / "other") == file
-    assert _find("file:///C:/none.stl", tmp_path) is None
+    (tmp_path / "package.xml").touch()
+    folders = Folders(tmp_path / "urdf" / "r.urdf")
+    assert folders.find(uri) == file
+    assert folders.find(file.as_uri()) == file
+    assert folders.find("file:///C:/none.stl") is None
 
 
 @pytest.mark.slow
@@ -597,11 +599,12 @@ def test_visual_meshes_of_a_robot(tmp_path: Path) -> None:
     file = tmp_path / "r" / "urdf" / "r.urdf"
     for folder in (file.parent, tmp_path / "r" / "meshes"):
         folder.mkdir(parents=True)
+    (tmp_path / "r" / "package.xml").touch()
     file.write_text(ROBOT, encoding="utf-8")
     trimesh.creation.box((1, 1, 1)).export(tmp_path / "r" / "meshes" / "arm.stl")
     m = kic.load(file)
     (arm, tool), missing = visual_parts(m, file)
-    assert missing == ["package://r/meshes/none.stl (no such file)"]
+    assert [one.partition(" (")[0] for one in missing] == ["package://r/meshes/none.stl"]
     assert (arm.body, arm.colour, tool.body) == ("arm", (1, 0, 0, 1), "arm")
     c = m.at([0.7])
     T, x = displacements(c)["arm"], np.array([np.cos(1.2), np.sin(1.2), 0])
@@ -657,14 +660,10 @@ def test_visual_meshes_of_other_formats(tmp_path: Path, text: str, suffix: str) 
     m = kic.load(file)
     parts, missing = visual_parts(m, file)
     reasons = {
-        "sdf": ["model://r/meshes/none.stl (no such file)", "box (relative to base)"],
-        "xml": [
-            "none.stl (no such file)",
-            "../../far.stl (outside the directory of the model)",
-            "plane (no solid)",
-        ],
+        "sdf": ["model://r/meshes/none.stl (no such file", "box (relative to base)"],
+        "xml": ["none.stl (no such file)", "../../far.stl (outside the directory", "plane (no solid)"],
     }
-    assert missing == reasons[suffix]
+    assert all(one.startswith(known) for one, known in zip(missing, reasons[suffix], strict=True)), missing
     (arm, capsule) = parts[-2:]
     assert [part.body for part in parts] == ["ground"] * (suffix == "xml") + ["arm", "arm"]
     assert arm.colour == (1, 0, 0, 1)

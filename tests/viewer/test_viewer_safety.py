@@ -1,4 +1,4 @@
-"""The viewer and others: requests without the token, foreign sites, names that are HTML."""
+"""The viewer and others: requests without the token, foreign sites, names that are HTML, meshes elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from raising import raises
 
 import kic
 from kic.cli.main import main
+from kic.io.robot import MESH_BYTES_MAX
 from kic.viewer import server
+from kic.viewer.visuals import Folders, visual_parts
 
 viser = pytest.importorskip("viser", reason="the viewer needs viser")
 WEBSOCKET = server._PROBES[1] | {"Sec-WebSocket-Protocol": f"viser-v{viser.__version__}"}
@@ -205,3 +207,68 @@ def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
         assert "<iframe" not in text
         assert "<script" not in text
         assert "iframe" in unescape(text)
+
+
+def mesh_file(path: Path) -> Path:
+    """Write the mesh of a tetrahedron."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    corners, faces = ("0 0 0", "1 0 0", "0 1 0", "0 0 1"), ("1 3 2", "1 2 4", "1 4 3", "2 3 4")
+    path.write_text("\n".join([*(f"v {one}" for one in corners), *(f"f {one}" for one in faces), ""]))
+    return path
+
+
+def test_meshes_elsewhere_are_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "ws" / "robot" / "urdf"
+    inside, package = (
+        mesh_file(folder / "in.obj"),
+        mesh_file(tmp_path / "ws" / "robot" / "meshes" / "arm.obj"),
+    )
+    outside = mesh_file(tmp_path / "ws" / "other" / "meshes" / "out.obj")
+    (folder / "link.obj").symlink_to(outside)
+    (folder / "linked").symlink_to(outside.parent)
+    file = folder / "r.urdf"
+    elsewhere = [
+        "../../other/meshes/out.obj", str(outside), outside.as_uri(), "link.obj", "linked/out.obj",
+        "package://other/meshes/out.obj", f"package:/{outside}", f"model://x{outside}",
+        "linked/../../out.obj", "..%2F..%2Fother/meshes/out.obj", "file://localhost" + str(outside),
+        "x" * 5000, "a\0b", "",
+    ]  # fmt: skip
+    alone = Folders(file)
+    assert [name for name in elsewhere if alone.find(name)] == []
+    assert alone.find("in.obj") == alone.find("package://robot/in.obj") == inside
+    assert alone.find("../meshes/arm.obj") is alone.find("package://robot/meshes/arm.obj") is None
+    # a package is the directory of its model
+    (tmp_path / "ws" / "robot" / "package.xml").touch()
+    packed = Folders(file)
+    assert packed.find("../meshes/arm.obj") == packed.find("package://robot/meshes/arm.obj") == package
+    assert [name for name in elsewhere if packed.find(name)] == []
+    # a user names others
+    for further in (tmp_path / "ws", outside.parents[1]):
+        named = Folders(file, [str(further)])
+        assert {named.find(name) for name in elsewhere[:6]} == {outside}
+
+
+MJCF = """<mujoco><asset><mesh name="arm" file="../other/arm.obj"/></asset><worldbody><body name="b">
+<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/><joint name="j"/><geom type="mesh" mesh="arm"/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("size", [None, MESH_BYTES_MAX + 1])
+@pytest.mark.parametrize("text", [robot("b", "package://other/arm.obj"), MJCF], ids=["urdf", "mjcf"])
+def test_named_directories_and_sizes_of_meshes(tmp_path: Path, text: str, size: int | None) -> None:
+    pytest.importorskip("trimesh", reason="meshes need trimesh")
+    if text == MJCF:
+        pytest.importorskip("mujoco", reason="MJCF needs mujoco")
+    mesh = mesh_file(tmp_path / "other" / "arm.obj")
+    if size:
+        with mesh.open("r+b") as stream:
+            stream.truncate(size)  # without blocks on the disk
+    file = tmp_path / "robot" / "r.xml"
+    file.parent.mkdir()
+    file.write_text(text)
+    m = kic.load(file)
+    (reason,) = visual_parts(m, file)[1]
+    assert "`meshes`" in reason
+    parts, missing = visual_parts(m, file, [str(mesh.parent)])
+    assert len(parts) == (size is None)
+    assert [one.partition(" (")[2] for one in missing] == (["more than 100 MB)"] if size else [])
