@@ -410,17 +410,12 @@ def cache_directory() -> Path | None:
     return cache_folder(f"{source_key()}-{numba.__version__}")
 
 
-def _file(symbol: str) -> Path:
-    """Return the file of a kernel; raise FileNotFoundError without a cache."""
+def _read(symbol: str) -> tuple[Compiled, bytes]:
+    """Return a compiled kernel, and Numba's data of its wrapper; raise FileNotFoundError without a cache."""
     folder = cache_directory()
     if folder is None:
         raise FileNotFoundError
-    return folder / f"{symbol}.nbc"
-
-
-def _read(symbol: str) -> tuple[Compiled, bytes]:
-    """Return a compiled kernel, and Numba's data of its wrapper."""
-    return library.read(_file(symbol))
+    return library.read(folder / f"{symbol}.nbc")
 
 
 class _Cache(NullCache):
@@ -435,27 +430,26 @@ class _Cache(NullCache):
 
     def has(self, sig: Any) -> bool:
         """Return True if there is a file for a signature."""
-        try:
-            return _file(symbol_of(self._function, sig)).exists()
-        except FileNotFoundError:
-            return False
+        folder = cache_directory()
+        return folder is not None and (folder / f"{symbol_of(self._function, sig)}.nbc").exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         used.add(self._name)
-        try:
-            file = _file(symbol_of(self._function, sig))
-            compiled, reduced = library.read(file)
-            _define(compiled)
-            return CompileResult._rebuild(target_context, *pickle.loads(reduced))
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError as error:
-            warn(f"cannot be read ({error.strerror})", file.parent, "They are compiled again.")
-        except Exception:  # a damaged file may raise any error while it is unpickled or linked
-            warn("are damaged", file.parent, "They are compiled again.")
+        folder = cache_directory()
+        if folder is not None:
+            try:
+                compiled, reduced = library.read(folder / f"{symbol_of(self._function, sig)}.nbc")
+                _define(compiled)
+                return CompileResult._rebuild(target_context, *pickle.loads(reduced))
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except OSError as error:
+                warn(f"cannot be read ({error.strerror})", folder, "They are compiled again.")
+            except Exception:  # a damaged file may raise any error while it is unpickled or linked
+                warn("are damaged", folder, "They are compiled again.")
         _announce(self._name, sig)
-        _second.start(cache_directory())
+        _second.start(folder)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

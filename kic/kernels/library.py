@@ -150,7 +150,8 @@ def exposed(path: Path) -> str:
 
     The folders above count as well, and links with what they lead to. Others may write to a folder with the
     sticky bit, such as /tmp, where they cannot replace files. A group may write if it is that of root, or has
-    this user alone. Windows has no such modes; there, folders of users are private by default.
+    this user alone. The owner of / is not root in some containers; it may own the folders there, too. Windows
+    has no such modes; there, folders of users are private by default.
     """
     if not hasattr(os, "geteuid"):
         return ""
@@ -167,7 +168,8 @@ def exposed(path: Path) -> str:
                 places.append(place.parent / os.readlink(place))
         except OSError:  # there is no file, or none that can be read
             continue
-        if found.st_uid not in (0, os.geteuid()):
+        at_root = place.parent == place.parent.parent
+        if found.st_uid not in (0, os.geteuid()) and not (at_root and found.st_uid == os.lstat("/").st_uid):
             return f"{place} belongs to another user"
         if not stat.S_ISLNK(found.st_mode) and _is_open(found.st_mode, found.st_gid):
             return f"{place} can be written by others"

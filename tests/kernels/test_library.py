@@ -145,6 +145,27 @@ def test_links_of_others_are_not_followed(cached: Path, monkeypatch: pytest.Monk
     assert library.exposed(link / "file.nbc") == f"{link} belongs to another user"
 
 
+@pytest.mark.parametrize(("owner", "safe"), [(12345, True), (12346, False)])
+def test_the_owner_of_the_root_folder(
+    cached: Path, monkeypatch: pytest.MonkeyPatch, owner: int, safe: bool
+) -> None:
+    """In containers without root, the folders of the system belong to the user nobody."""
+    top = Path(*cached.parts[:2])
+    owners = {os.lstat("/").st_ino: 12345, os.lstat(top).st_ino: owner}
+    plain = os.lstat
+
+    def lstat(path: Path) -> Any:
+        found = plain(path)
+        mode, group = found.st_mode, found.st_gid
+        return SimpleNamespace(st_mode=mode, st_uid=owners.get(found.st_ino, found.st_uid), st_gid=group)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    assert bool(library.exposed(cached)) != safe
+    deeper = plain(cached.parent).st_ino
+    owners[deeper] = 12345
+    assert library.exposed(cached)
+
+
 @pytest.mark.parametrize(
     ("group", "members", "safe"),
     [("me", [], True), ("me", ["me"], True), ("me", ["you"], False), ("users", [], False), (None, [], False)],
