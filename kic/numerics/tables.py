@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from itertools import product
 from math import prod
 from typing import Any
@@ -108,12 +108,15 @@ class DataTable:
         heads = [(axis.name, axis.unit) for axis in self.index]
         columns = [column for v in self.variables for column in v.columns(len(rows))]
         heads += [(name, unit) for name, unit, _ in columns]
-        with atomic_write(path) as file:
-            writer = csv.writer(codecs.getwriter("utf-8")(file))
+        with atomic_write(path) as stream:
+            # halves of characters in labels are escaped
+            file = TextIOWrapper(stream, "utf-8", "backslashreplace", newline="")
+            writer = csv.writer(file)
             writer.writerow([_cell(f"{name} ({unit})" if unit else name) for name, unit in heads])
             for k, row in enumerate(rows):
                 # repr has all digits
                 writer.writerow([*map(_cell, row), *(_cell(x[k]) for _, _, x in columns)])
+            file.detach()  # which leaves the stream open
 
 
 # first characters of a formula in spreadsheets, also in full width, and the mark of a text
@@ -123,8 +126,8 @@ _FORMULAS = tuple("=+-@＝＋－＠'")
 def _cell(x: Any) -> Any:
     """Return a number of Python, which is written with all its digits, or a text; NaN is an empty cell."""
     value = x.item() if isinstance(x, np.generic) else x
-    if isinstance(value, str) and value.startswith(_FORMULAS):
-        return f"'{value}"
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULAS) and not _is_number(value) else value
     return "" if isinstance(value, float) and value != value else value
 
 
@@ -139,6 +142,14 @@ def per(*units: str) -> str:
     if not all(units):
         return ""
     return f"1/{units[0]}" if len(units) == 1 else f"1/({' '.join(units)})"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class Tabular(ABC):
@@ -182,8 +193,8 @@ class Tabular(ABC):
     def to_csv(self, path: str | os.PathLike[str], *, of: str | Iterable[str] | None = None) -> None:
         """Write a CSV file, whose first line has names and units; it needs no other package.
 
-        Names that begin with one of ``= + - @ '`` get an apostrophe in front, because spreadsheets would
-        evaluate them as formulas.
+        Names and labels that begin with one of ``= + - @ '``, also in full width, and are no numbers get an
+        apostrophe in front, because spreadsheets would evaluate them as formulas.
 
         Parameters
         ----------

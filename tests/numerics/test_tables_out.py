@@ -43,7 +43,7 @@ def test_coefficients(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "＝1", "'a", "''", "a", "1-1"]
+    "name", ["=cmd|' /C calc'!A0", "+1+1", "-x", "@SUM(A1)", "＝1", "'a", "''", "a", "1-1"]
 )
 def test_names_are_not_formulas(name: str, tmp_path) -> None:
     """One apostrophe marks a text; without it, the file has the same names and labels."""
@@ -54,6 +54,13 @@ def test_names_are_not_formulas(name: str, tmp_path) -> None:
     assert not any(cell.startswith(tuple("=+-@＝＋－＠")) for cell in cells)
     assert [cell.removeprefix("'") for cell in cells] == [name, f"{name} (=m)", name]
     assert [row[1] for row in rows] == ["-1.0", ""]
+
+
+def test_labels_that_are_numbers_or_halves_of_characters(tmp_path) -> None:
+    labels = ["-1.5", "+1", "-inf", "-x", "\ud800"]
+    DataTable("t", (TableAxis("x", labels),), (Variable("y", np.ones(5)),)).to_csv(tmp_path / "t.csv")
+    _, rows = read(tmp_path / "t.csv")
+    assert [row[0] for row in rows] == ["-1.5", "+1", "-inf", "'-x", "\\ud800"]
 
 
 def test_dynamics():
