@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kic.cli import parsing
+from kic.errors import printable
 
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism
@@ -111,13 +112,13 @@ def export(
     )
     if not map_file:
         for path in [found.save(file, binary=not no_binary)] if file else found.save(directory):
-            click.echo(str(path))
+            click.echo(printable(str(path)))
         return
     if map_file.endswith((".xml", ".urdf")):
         mechanism.save(map_file, polynomials=found)
     else:
         found.save(map_file)
-    click.echo(f"{map_file}: {found!r}")
+    click.echo(printable(f"{map_file}: {found!r}"))
 
 
 def _box(mechanism: Mechanism, given: tuple[str, ...]) -> dict[str, tuple[float, float]]:

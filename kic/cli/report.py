@@ -137,4 +137,4 @@ def _write(file: str, text: str) -> None:
     data = text.encode()
     with atomic_write(file) as out:
         out.write(data)
-    click.echo(f"{file}: {len(data) / 1000:.0f} kB; open it in a browser.")
+    click.echo(printable(f"{file}: {len(data) / 1000:.0f} kB; open it in a browser."))

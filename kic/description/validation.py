@@ -110,7 +110,7 @@ def text(owner: str, key: str, value: Any) -> str:
     if printable(value) != value:
         rule, remedy = (
             "must be text without control characters",
-            "Remove them; line breaks and tabs may stay.",
+            "Remove them; tabs and line breaks (\\n) may stay.",
         )
         raise invalid_part(owner, key, rule, value, remedy)
     return str(value)

@@ -117,9 +117,9 @@ def identifier(name: str) -> str:
 
     Two underscores in a row are reserved by C++ and rejected by CasADi.
     """
-    found = re.sub(r"[\W_]+", "_", name, flags=re.ASCII)
+    found = re.sub(r"[\W_]+", "_", name, flags=re.ASCII).strip("_")
     plain = re.match("[A-Za-z]", found) and found not in _RESERVED
-    return found if plain else f"m_{found.removeprefix('_')}"
+    return found if plain else f"m_{found}".rstrip("_")
 
 
 def c_source(export: Export, precision: str = "double") -> CSource:

@@ -410,10 +410,6 @@ def write_model(path: str | os.PathLike[str], text: Callable[[], str]) -> None:
             file.write(content)
     except FileError as error:
         raise ModelFileError(error.message, **error.numbers) from None
-    except UnicodeEncodeError as error:
-        raise ModelFileError(
-            f"{path}: cannot be written: {error}. Remove that character from the text.", path=path
-        ) from None
 
 
 def written(mechanism: MechanismDescription) -> str:

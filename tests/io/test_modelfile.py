@@ -384,11 +384,8 @@ def test_unsavable_models_raise(tmp_path: Path) -> None:
         with pytest.raises(kic.ModelFileError) as caught:
             m.save(place)
         assert caught.value.path == place
-    path = tmp_path / "m.toml"
-    m.save(path)
-    with raises(kic.ModelFileError, path=path):
-        replace(m, about="\ud800").save(path)
-    assert kic.load(path) == m  # the old file is still whole
+    with raises(kic.ModelError, key="about"):
+        replace(m, about="\ud800")
 
 
 # ------------------------------------------------------------------------------------------ refusals
