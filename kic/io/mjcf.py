@@ -430,16 +430,17 @@ def _without_missing_files(mujoco: Any, spec: Any, files: _Files, meshes: bool) 
             name = name.rpartition("/")[2]
         if mesh.compiler.meshdir:
             name = f"{mesh.compiler.meshdir}/{name}".replace("\\", "/") if not name.startswith("/") else name
-        found = [folder / name for folder in files.folders if (folder / name).is_file()]
-        reason = "" if found else "no such file"
-        if meshes and any(one.stat().st_size > MESH_BYTES_MAX for one in found):
-            reason = TOO_LARGE
+        reason = ""
         if not files.folders or not all(
             files.is_inside(folder, name, files.further) for folder in files.folders
         ):
             if not meshes:
                 files.fail_outside(files.lines.get(("mesh", mesh.name), 0), mesh.file)
             reason = "outside the directory of the model and those of `meshes`"
+        elif not (found := [folder / name for folder in files.folders if (folder / name).is_file()]):
+            reason = "no such file"
+        elif meshes and any(one.stat().st_size > MESH_BYTES_MAX for one in found):
+            reason = TOO_LARGE
         if reason:
             missing.add(mesh.name)
             files.left_out[mesh.file] = reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from html import escape
@@ -43,8 +42,8 @@ class Panels:
     def __init__(self, viewer: Viewer) -> None:
         self.viewer, self.session, self.gui = viewer, viewer._session, viewer.server.gui
         self._dragged = False
-        # the last pose of a dragged handle, which has not been handled, and the action
-        self._pulled: deque[tuple[Callable[[np.ndarray], Any], np.ndarray]] = deque(maxlen=1)
+        # actions for the last poses of dragged handles that have not been handled
+        self._pulled: dict[str, Callable[[], Any]] = {}
         self._playing = threading.Event()
         self.message = self.gui.add_html("")
         if viewer.frames is not None:
@@ -153,14 +152,19 @@ class Panels:
         self.handle = scene.add_transform_controls(
             "/pivot", scale=0.2 * wide, depth_test=False, visible=False, disable_rotations=True
         )
-        self._on(self.part, lambda: None)
+        self._on(self.part, self._release)
         self._on(self.turn, lambda: None)
+        self.viewer.server.on_client_disconnect(lambda _: self._release())
 
-        self._on_drag(self.gizmo, self._drag)
-        self._on_drag(self.handle, self._pull)
+        self._on_drag(self.gizmo, lambda T: partial(self._drag, self.part.value, T, self.turn.value))
+        self._on_drag(self.handle, lambda T: partial(self._pull, self.pivot.value, T[:3, 3]))
 
-    def _on_drag(self, handle: Any, act: Callable[[np.ndarray], Any]) -> None:
-        """Call `act` with the last pose (4, 4) to which a user has dragged a handle."""
+    def _release(self) -> None:
+        """Reset the state of a drag whose last event does not come."""
+        self._dragged = False
+
+    def _on_drag(self, handle: Any, action: Callable[[np.ndarray], Callable[[], Any]]) -> None:
+        """Call the action for the last pose (4, 4) to which a user has dragged a handle."""
 
         @handle.on_update
         async def _(event: Any) -> None:  # in the order of the events, unlike functions in threads
@@ -168,7 +172,7 @@ class Panels:
             T[:3, :3] = matrix_from_quaternion(np.array(handle.wxyz).tolist())
             T[:3, 3] = handle.position
             self._dragged = event.phase != "end"
-            self._pulled.append((act, T))
+            self._pulled[handle.name] = action(T)
 
         @handle.on_update
         def _(_: Any) -> None:
@@ -176,21 +180,21 @@ class Panels:
                 self._follow()
 
     def _follow(self) -> None:
-        """Move to the pose to which a handle was dragged last, unless this was done."""
-        if self._pulled:
-            resting, (act, T) = not self._dragged, self._pulled.pop()
+        """Move to the poses to which handles were dragged last, unless this was done."""
+        for name in list(self._pulled):
+            act = self._pulled.pop(name)
             self._playing.clear()
-            act(T)
-            self.viewer._update(resting)
+            act()
+            self.viewer._update(not self._dragged)
 
-    def _drag(self, target: np.ndarray) -> None:
-        if self.part.value != NONE:
-            self.session.drag(self.part.value, target, self.turn.value)
+    def _drag(self, part: str, target: np.ndarray, turn: bool) -> None:
+        if part != NONE:
+            self.session.drag(part, target, turn)
 
-    def _pull(self, target: np.ndarray) -> None:
-        if self.pivot.value != NONE:
-            T = self.session.frame(self.session.pivots()[self.pivot.value])
-            self._change((target[:3, 3] - T[:3, 3]) @ T[:3, :3])
+    def _pull(self, pivot: str, place: np.ndarray) -> None:
+        if pivot != NONE:
+            T = self.session.frame(self.session.pivots()[pivot])
+            self._change(pivot, (place - T[:3, 3]) @ T[:3, :3])
 
     def _add_modes(self) -> None:
         self.ghosts: list[Any] = []
@@ -306,14 +310,14 @@ class Panels:
             self.chart = self.gui.add_uplot(
                 (np.zeros(2), np.zeros(2)), ({}, {"stroke": "#0072b2"}), aspect=1.6, visible=False
             )
-        self._on(self.pivot, lambda: None)
+        self._on(self.pivot, self._release)
         self._on(self.plot, lambda: None)
-        self._on(self.place, lambda: self._change(np.array(self.place.value)))
+        self._on(self.place, lambda: self._change(self.pivot.value, np.array(self.place.value)))
 
-    def _change(self, at: np.ndarray) -> None:
+    def _change(self, pivot: str, at: np.ndarray) -> None:
         before = self.session.mechanism
-        if self.pivot.value != NONE:
-            self.session.change(self.pivot.value, at)
+        if pivot != NONE:
+            self.session.change(pivot, at)
         if self.session.mechanism is not before:  # also where the drivers cannot keep their values
             self._hide_ghosts()  # of the mechanism before
             self.viewer._rebuild()
@@ -325,7 +329,9 @@ class Panels:
 
         @model.on_click
         def _(event: Any) -> None:
-            m = self.session.mechanism
+            with self.viewer._lock:
+                self._follow()
+                m = self.session.mechanism
             with TemporaryDirectory() as folder:
                 file = Path(folder) / "model.toml"
                 m.save(file)
@@ -333,5 +339,7 @@ class Panels:
 
         @replay.on_click
         def _(event: Any) -> None:
+            with self.viewer._lock:
+                self._follow()
             name = f"{self.session.mechanism.name}.html"
             event.client.send_file_download(name, self.viewer.to_html().encode(), save_immediately=True)

@@ -58,9 +58,14 @@ _PROBES: tuple[dict[str, str], ...] = (
 _PROXY = re.compile(r"https?://([^/?#@\s]+)(?:/[^?#\s]*)?")
 _PROBE_S = 30.0  # a server that has not answered by then is stopped
 _STARTING = threading.Lock()
-# records for debugging have the addresses of requests with the token
+# records for debugging, and of requests that are no HTTP, have the addresses of requests with the token
 _LOG = logging.getLogger(__name__)
 _LOG.setLevel(logging.INFO)
+_LOG.addFilter(lambda record: record.msg != "opening handshake failed")
+# pages that the viewer links get no token, and caches keep no page
+_PRIVATE = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+# ports that browsers leave out
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class Page(NamedTuple):
@@ -70,12 +75,17 @@ class Page(NamedTuple):
     address: str
     url: str
 
+    def __repr__(self) -> str:
+        return f"<page at {self.address}>"  # without the token
 
-@dataclass
+
+@dataclass(repr=False)
 class Guard:
     """Checks of all requests: the name of the server (Host), the site of the page (Origin) and the token."""
 
     token: str
+    host: str = ""
+    """Name that the user gave to this computer."""
     proxies: tuple[str, ...] = ()
     """Names, perhaps with a port, under which proxies serve the page."""
 
@@ -101,12 +111,14 @@ class Guard:
             return True
         try:
             name = urlsplit(f"//{host}").hostname or ""
-            return name in ("localhost", socket.gethostname().lower()) or bool(ipaddress.ip_address(name))
+            own = "localhost", socket.gethostname().lower(), self.host.lower()
+            return name in own or bool(ipaddress.ip_address(name))
         except ValueError:
             return False
 
     def _is_token(self, *words: str) -> bool:
-        return len(words) == 1 and secrets.compare_digest(words[0].encode(), self.token.encode())
+        own = self.token.encode()
+        return len(words) == 1 and secrets.compare_digest(words[0].encode(errors="surrogateescape"), own)
 
 
 def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -> Page:
@@ -124,7 +136,7 @@ def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -
     except OSError as error:
         message = f"`host` must be an address of this computer, got {host!r}: {error}. Leave it out to serve "
         raise InputError(message + "the page to this computer only.", key="host", got=host) from None
-    guard = Guard(secrets.token_urlsafe())
+    guard = Guard(secrets.token_urlsafe(), host)
     server = _start(viser, guard, host, port, "127.0.0.1" if place.is_unspecified else host)
     if not place.is_loopback:
         warnings.warn_explicit(_OPEN, UserWarning, "kic", 0, "kic.viewer")
@@ -135,8 +147,13 @@ def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -
     server.scene.add_light_hemisphere("/sky", ground_color=(160, 160, 160), intensity=1.6)
     own = str(server.get_port())
     if proxied:
-        guard.proxies = (proxied[1].replace("{port}", own).lower(),)
         address = proxied[0].replace("{port}", own).rstrip("/") + "/"
+        name = proxied[1].replace("{port}", own).lower()
+        # as browsers write it
+        plain = name.removesuffix(_DEFAULT_PORTS[address.partition(":")[0].lower()])
+        with contextlib.suppress(UnicodeError):
+            plain = plain.encode("idna").decode()
+        guard.proxies = name, plain
         # JupyterHub takes `token` in a query for its own
         return Page(server, address, f"{address}{guard.token}/")
     address = f"http://{socket.gethostname() if place.is_unspecified else host}:{own}/"
@@ -151,10 +168,12 @@ def _start(viser: Any, guard: Guard, host: str, port: int, own: str) -> Any:
 
     def guarded(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
         def process(connection: Any, request: Any) -> Any:
-            refused = guard.refused(connection, request)
-            if refused is None:  # the client of viser is a single file
-                return process_request(connection, replace(request, path="/"))
-            return refused
+            response = guard.refused(connection, request)
+            if response is None:  # the client of viser is a single file
+                response = process_request(connection, replace(request, path="/"))
+            if response is not None:
+                response.headers.update(_PRIVATE)
+            return response
 
         return serve(*arguments, **options | {"process_request": process, "logger": _LOG})
 

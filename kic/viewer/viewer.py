@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration, model_of
+from kic.errors import invalid
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import names_of, positive
@@ -328,6 +329,10 @@ def view(
         frames, t = motion_frames(motion, fps, positive("speed", speed))
     for name in traces:
         model_of(frames).description._part(name, *PLACED)
-    folders = meshes if isinstance(meshes, Iterable) and not isinstance(meshes, str) else [meshes]
-    named = [file_name(one, "meshes", "directory") for one in folders]
+    several = isinstance(meshes, Iterable) and not isinstance(meshes, str | bytes)
+    folders: list[Any] = list(meshes) if several else [meshes]  # type: ignore[arg-type]
+    named = [os.path.expanduser(one) if isinstance(one, str | os.PathLike) else "" for one in folders]
+    for one, name in zip(folders, named, strict=True):
+        if not os.path.isdir(name):
+            raise invalid("meshes", "must be directories", one, "Name those of the mesh files.")
     return Viewer(frames, t, fps, traces, page or serve(host, port, proxy), visuals, named)

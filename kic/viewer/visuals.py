@@ -29,6 +29,9 @@ _GROUPS_SHOWN = 3
 # files that mark the directory of a package of ROS or Gazebo
 _PACKAGES = ("package.xml", "model.config")
 _NOT_FOUND = "no such file in the directory of the model or those of `meshes`"
+# formats of meshes, none of which is compressed, and the size of all files together
+_FORMATS = ("stl", "obj", "ply", "off", "dae", "glb", "gltf")
+_MESHES_BYTES_MAX = 10 * MESH_BYTES_MAX
 # colour of MuJoCo that leaves the colour to the material
 _NO_COLOUR = (0.5, 0.5, 0.5, 1.0)
 
@@ -47,14 +50,14 @@ class Folders:
     """Directories of mesh files: that of a model file, or of its package, and `further` ones."""
 
     def __init__(self, file: str | os.PathLike[str], further: Iterable[str] = ()) -> None:
-        folder = Path(file).resolve().parent
-        above = (folder, *folder.parents)
-        package = next(
-            (k for k, one in enumerate(above) if any((one / name).is_file() for name in _PACKAGES)), 0
-        )
         self.further = [Path(one).resolve() for one in further]
-        self._bases = [*above[: package + 1], *self.further]
-        self._allowed = [above[package], *self.further]
+        above = _folders_of_package(Path(file).resolve().parent)
+        # names may have links to the same directories
+        named = _folders_of_package(Path(os.path.abspath(file)).parent)
+        self._bases = [*above, *self.further]
+        self._allowed = [above[-1], *self.further]
+        self._named = [*self._allowed, named[-1], *(Path(os.path.abspath(one)) for one in further)]
+        self.bytes = 0
 
     def find(self, name: str) -> Path | None:
         """Return the file of a mesh, or None if it is in none of the directories.
@@ -63,17 +66,27 @@ class Folders:
         elsewhere, to which a name, an address or a symbolic link may lead, are not read.
         """
         scheme, _, path = name.rpartition("://")
+        if scheme in ("http", "https"):
+            return None
         if scheme == "file":
             path = re.sub(r"^/(?=[A-Za-z]:)", "", path.removeprefix("localhost"))  # file:///C:/arm.stl
         names = [path, unquote(path)]
         names += [one.partition("/")[2] for one in names if scheme in ("package", "model")]
         places = [os.path.normpath(base / one) for base in self._bases for one in names]
         # a name of Windows may lead to another computer, which is not asked
-        inside = (Path(one).resolve() for one in places if self._has(one) and os.path.isfile(one))
-        return next((one for one in inside if self._has(one)), None)
+        named = (one for one in places if _is_in(one, self._named) and os.path.isfile(one))
+        return next((one for one in map(Path.resolve, map(Path, named)) if _is_in(one, self._allowed)), None)
 
-    def _has(self, place: str | Path) -> bool:
-        return any(Path(place).is_relative_to(folder) for folder in self._allowed)
+
+def _is_in(place: str | Path, folders: Iterable[Path]) -> bool:
+    return any(Path(place).is_relative_to(folder) for folder in folders)
+
+
+def _folders_of_package(folder: Path) -> list[Path]:
+    """Return a directory and those above it to that of its package, or the directory alone."""
+    above = [folder, *folder.parents]
+    marks = (k for k, one in enumerate(above) if any((one / name).is_file() for name in _PACKAGES))
+    return above[: next(marks, 0) + 1]
 
 
 def visual_parts(
@@ -208,12 +221,16 @@ def _read(name: str, folders: Folders, scale: tuple[float, ...]) -> Mesh | str:
     file = folders.find(name)
     if file is None:
         return _NOT_FOUND
-    if file.stat().st_size > MESH_BYTES_MAX:
+    kind, size = file.suffix[1:].lower(), file.stat().st_size
+    if kind not in _FORMATS:
+        return f"not one of {', '.join(_FORMATS)}"
+    folders.bytes += size
+    if size > MESH_BYTES_MAX or folders.bytes > _MESHES_BYTES_MAX:
         return TOO_LARGE
     trimesh = import_optional("trimesh", "view", "Meshes need trimesh")
     try:
         # without a name, so that no file to which it refers is read
-        found = trimesh.load(BytesIO(file.read_bytes()), file_type=file.suffix[1:].lower(), force="mesh")
+        found = trimesh.load(BytesIO(file.read_bytes()), file_type=kind, force="mesh")
     except Exception as error:  # each format has errors of its own, and some need further packages
         return short_repr(str(error) or type(error).__name__)[1:-1]
     if not len(found.faces):

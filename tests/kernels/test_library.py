@@ -149,7 +149,7 @@ def test_links_of_others_are_not_followed(cached: Path, monkeypatch: pytest.Monk
 def test_the_owner_of_the_root_folder(
     cached: Path, monkeypatch: pytest.MonkeyPatch, owner: int, safe: bool
 ) -> None:
-    """In containers without root, the folders of the system belong to the user nobody."""
+    """In containers without root, the folders of the system belong to a user without a name."""
     top = Path(*cached.parts[:2])
     owners = {os.lstat("/").st_ino: 12345, os.lstat(top).st_ino: owner}
     plain = os.lstat

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +322,7 @@ def test_frames_of_a_changed_mechanism(tmp_path: Path) -> None:
         panels = viewer._panels
         panels.pivot.value = "C"
         place = np.array([0.3, 0.3, 0.0])
-        panels._change(place)
+        panels._change(panels.pivot.value, place)
         viewer._update()
         changed = m.replace("C", at=tuple(place))
         known = changed.path({"A": angles}, near=changed.at()).state
@@ -332,14 +333,14 @@ def test_frames_of_a_changed_mechanism(tmp_path: Path) -> None:
         assert viewer._session.mechanism == changed
         viewer.save(tmp_path / "replay.html")
         # frames that the changed mechanism does not reach are left out
-        panels._change(np.array([0.34, 0.1, 0.0]))
+        panels._change(panels.pivot.value, np.array([0.34, 0.1, 0.0]))
         assert viewer.frames.ok.tolist() == [True, True, True, False, False]
         before = viewer.configuration
         panels._show_frame(int(np.flatnonzero(~viewer.frames.ok)[0]))
         assert viewer.configuration is before
         assert "does not reach" in viewer._session.message
         viewer.save(tmp_path / "replay.html")
-        panels._change(np.array([0.71, 0.1, 0.0]))
+        panels._change(panels.pivot.value, np.array([0.71, 0.1, 0.0]))
         assert not viewer.frames.ok.any()
         viewer.save(tmp_path / "replay.html")
     finally:
@@ -541,7 +542,7 @@ def test_ghosts_and_a_change_that_the_drivers_do_not_reach() -> None:
         panels._show_modes()
         panels.pivot.value = "D"
         before = viewer._scene
-        panels._change(np.array([1.0, 0.0, 0.0]))
+        panels._change(panels.pivot.value, np.array([1.0, 0.0, 0.0]))
         assert session.message
         assert session.mechanism["D"].at == (1.0, 0.0, 0.0)
         assert viewer._scene is not before
@@ -702,7 +703,7 @@ def test_a_drag_is_handled_once_and_before_what_follows() -> None:
         target = session.pose("tip")
         target[:3, 3] += [-1.0, 0.0, 0.0]
         panels.part.value = "tip"
-        panels._pulled.append((panels._drag, target))
+        panels._pulled["gizmo"] = partial(panels._drag, "tip", target, False)
         panels._follow()
         reason, reached = session.message, viewer.configuration
         assert session.blocked
@@ -710,10 +711,7 @@ def test_a_drag_is_handled_once_and_before_what_follows() -> None:
             panels._follow()
         assert (session.message, viewer.configuration) == (reason, reached)
         assert session.blocked
-        # a part that is no longer chosen
-        panels._pulled.append((panels._drag, target))
-        panels.part.value = "none"
-        panels._follow()
+        panels._drag("none", target, False)  # while no part was chosen
         assert viewer.configuration is reached
     finally:
         viewer.stop()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 from collections.abc import Iterator
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from raising import raises
@@ -123,6 +127,63 @@ def test_no_token_in_logs(page: server.Page, caplog: pytest.LogCaptureFixture) -
             asked(page, path, WEBSOCKET)
             asked(page, path, {})
     assert own not in caplog.text
+
+
+def test_no_token_in_the_log_of_a_request_that_is_no_http(capfd: pytest.CaptureFixture) -> None:
+    """On a new server, before viser's own filter of logs."""
+    one = server.serve(port=8970)
+    own = one.url.partition("?token=")[2]
+    try:
+        for line in (f"GET /{own}/ HTTP/1.0", f"POST /{own}/ HTTP/1.1", f"\x16{own}"):
+            with socket.create_connection(("127.0.0.1", one.server.get_port()), timeout=30) as stream:
+                stream.sendall(f"{line}\r\nHost: localhost\r\n\r\n".encode())
+                while stream.recv(4096):
+                    pass
+        assert own not in repr(one)
+    finally:
+        server.stop(one.server)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_responses_are_private(page: server.Page) -> None:
+    for path in (f"/{token(page)}/", f"/?token={token(page)}", "/"):
+        response, _ = asked(page, path, {})
+        assert response.getheader("Referrer-Policy") == "no-referrer"
+        assert response.getheader("Cache-Control") == "no-store"
+
+
+def test_a_path_that_is_no_text(page: server.Page) -> None:
+    with socket.create_connection(("127.0.0.1", page.server.get_port()), timeout=30) as stream:
+        stream.sendall(b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 403 " in stream.recv(4096)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "origin"),
+    [
+        ("https://hub.org:443/me", "https://hub.org"),
+        ("http://hub.org:80", "http://hub.org"),
+        ("https://hüb.org/{port}", "https://xn--hb-xka.org"),
+        ("https://hub.org:8443", "https://hub.org:8443"),
+    ],
+)
+def test_origins_of_proxies(proxy: str, origin: str) -> None:
+    """Browsers leave the usual port out, and write names in ASCII."""
+    one = server.serve(port=8970, proxy=proxy)
+    try:
+        assert asked(one, f"/{token(one)}/", {"Origin": origin})[0].status == 200
+        assert asked(one, f"/{token(one)}/", {"Origin": "https://other.org"})[0].status == 403
+    finally:
+        server.stop(one.server)
+
+
+def test_a_page_under_a_name_of_this_computer() -> None:
+    one = server.serve("127.1", 8970)
+    try:
+        path = f"/{one.url.partition('?token=')[2]}/"
+        assert asked(one, path, {"Host": f"127.1:{one.server.get_port()}"})[0].status == 200
+    finally:
+        server.stop(one.server)
 
 
 def test_a_page_for_everyone_warns() -> None:
@@ -242,6 +303,13 @@ def test_meshes_elsewhere_are_not_read(tmp_path: Path) -> None:
     packed = Folders(file)
     assert packed.find("../meshes/arm.obj") == packed.find("package://robot/meshes/arm.obj") == package
     assert [name for name in elsewhere if packed.find(name)] == []
+    # names through links to the same directory
+    (tmp_path / "link").symlink_to(tmp_path / "ws")
+    there = tmp_path / "link" / "robot" / "urdf"
+    for name in (str(there / "in.obj"), (there / "in.obj").as_uri(), "in.obj", str(inside)):
+        assert Folders(there / "r.urdf").find(name) == inside
+    assert Folders(there / "r.urdf").find(str(tmp_path / "link" / "other" / "meshes" / "out.obj")) is None
+    assert alone.find("http://in.obj") is None
     # a user names others
     for further in (tmp_path / "ws", outside.parents[1]):
         named = Folders(file, [str(further)])
@@ -272,3 +340,50 @@ def test_named_directories_and_sizes_of_meshes(tmp_path: Path, text: str, size: 
     parts, missing = visual_parts(m, file, [str(mesh.parent)])
     assert len(parts) == (size is None)
     assert [one.partition(" (")[2] for one in missing] == (["more than 100 MB)"] if size else [])
+
+
+@pytest.mark.parametrize("kind", ["obj.bz2", "bz2", "zip", "tar.gz", "3mf", "xyz", ""])
+def test_compressed_meshes_are_not_read(tmp_path: Path, kind: str) -> None:
+    """They may hold more than their size."""
+    mesh_file(tmp_path / "arm.obj").rename(tmp_path / f"arm.{kind}")
+    file = tmp_path / "r.urdf"
+    file.write_text(robot("b", f"arm.{kind}"))
+    parts, missing = visual_parts(kic.from_urdf(file), file)
+    assert not parts
+    assert missing == [f"arm.{kind} (not one of stl, obj, ply, off, dae, glb, gltf)"]
+
+
+@pytest.mark.parametrize("meshes", ["no such folder", b"/tmp", 3, None, [None], ""])
+def test_directories_of_meshes_that_are_none(meshes: object) -> None:
+    with raises(kic.InputError, key="meshes"):
+        kic.load("four-bar").view(meshes=meshes, port=8978)  # type: ignore[arg-type]
+
+
+def test_a_drag_moves_the_part_that_was_chosen() -> None:
+    """Its last pose is handled after another part is chosen, and both handles count."""
+    viewer = kic.load("four-bar").view(port=8979)
+    panels = viewer._panels
+    assert panels is not None
+
+    def drag(handle: Any, phase: str) -> None:
+        first, _ = handle._impl_aux.update_cb
+        asyncio.run(first(SimpleNamespace(phase=phase)))
+
+    try:
+        done: list[tuple[Any, ...]] = []
+        viewer._session.drag = lambda part, T, turn: done.append((part, T[0, 3], turn))  # type: ignore[method-assign]
+        viewer._session.change = lambda pivot, at: done.append((pivot, *at))  # type: ignore[method-assign]
+        panels.part.value, panels.pivot.value = "tip", "B"
+        panels.gizmo.position = panels.handle.position = (7.0, 0.0, 0.0)
+        drag(panels.gizmo, "end")
+        drag(panels.handle, "update")
+        panels.part.value, panels.pivot.value = "crank", "A"
+        panels._follow()
+        assert [one[0] for one in done] == ["tip", "B"]
+        assert done[0] == ("tip", 7.0, False)
+        # the page was closed while it dragged
+        panels._release()
+        viewer._update()
+        assert np.allclose(panels.place.value, viewer._session.mechanism["A"].at)
+    finally:
+        viewer.stop()
