@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 _DEGREES = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*(?:deg|degrees|°)\s*")
 _LONG = re.compile(r"(?<!\w)'[^']{301,}'(?!\w)|\S{301,}")
-# control characters of terminals except tabs and line breaks, those that reorder text, and halves of others
+# control characters of terminals except tabs and line breaks, those that reorder text, and lone surrogates
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 # largest number of characters of a message

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import KINDS, Part
+from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance, Frame, Joint
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
@@ -67,7 +68,7 @@ def _count(part: Part, key: str, count: int) -> int:
 
     The rotations of spherical and free joints have no coordinates; only their damping may change.
     """
-    ball = isinstance(part, Joint) and part.type in ("spherical", "free")
+    ball = isinstance(part, Joint) and part.type in BALL_TYPES
     return count - 3 if ball and key in ("value", "stiffness", "rest") else count
 
 

@@ -44,7 +44,10 @@ def warm_up() -> None:
     os.environ.setdefault("KIC_VERBOSE", "1")
     folder, start = jit.compiler().cache_directory(), time.perf_counter()
     if folder is None:
-        raise FileError("There is no folder in which kernels can be stored.")
+        message = (
+            "Kernels cannot be stored. Set KIC_CACHE_DIR to the absolute path of a folder that you alone "
+        )
+        raise FileError(message + "can write.")
     compile_kernels()
     click.echo(f"All kernels are ready after {time.perf_counter() - start:.0f} s, in {folder}.")
 

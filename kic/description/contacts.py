@@ -23,8 +23,8 @@ CONTACT_ROWS: dict[str, tuple[str, ...]] = {
     "soft": ("n", "t1", "t2", "s"),
     "pinned": ("n", "t1", "t2"),
 }
-# types of contacts with a field that others do not have
-CONTACT_TYPES = {"friction": ("friction", "soft"), "torsion": ("soft",), "tangent2": ("soft",)}
+# fields that only some types of contacts have, and these types
+CONTACT_FIELDS = {"friction": ("friction", "soft"), "torsion": ("soft",), "tangent2": ("soft",)}
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Contact:
         Direction of t1, without its part along the normal, fixed in the second body. The rows are along n, t1
         and t2 = n × t1. By default, t1 is the world axis most perpendicular to the normal, without that part.
     tangent2 : (3,) float, optional
-        Of type "soft": direction of t2 in the first body, without its part along t1; by default n × t1. A
-        contact that has moved needs it, since its bodies have tilted about t1.
+        Of type "soft": direction of t2 in the first body, without its part along t1; by default n × t1.
+        `Mechanism.lock` sets it where the bodies have tilted about t1.
     friction : float, optional
         Coefficient of friction, of types "friction" and "soft".
     torsion : float, optional
@@ -112,12 +112,12 @@ class Contact:
             ("friction", "the coefficient of friction"),
             ("torsion", "the largest moment per unit of normal force, a length"),
         ):
-            self._bound(label, key, what, CONTACT_TYPES[key])
+            self._bound(label, key, what, CONTACT_FIELDS[key])
         valid.flag(label, "closed", self.closed)
 
     def _check_tangents(self, label: str) -> None:
         """Check that the tangents are not parallel to the vectors to which they are perpendicular."""
-        if self.tangent2 is not None and (self.type not in CONTACT_TYPES["tangent2"] or not self.tangent):
+        if self.tangent2 is not None and (self.type not in CONTACT_FIELDS["tangent2"] or not self.tangent):
             rule = "soft contact with `tangent`" if self.type == "soft" else "contact of type 'soft'"
             raise invalid_part(label, "tangent2", f"needs a {rule}", self.tangent2, "Leave it out.")
         vectors = {

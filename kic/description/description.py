@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from kic.description import validation as valid
-from kic.description.contacts import CONTACT_TYPES, Contact
+from kic.description.contacts import CONTACT_FIELDS, Contact
 from kic.description.couplings import Coupling, Terms, terms
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, JOINT_COORDINATES
 from kic.description.motors import Motor, driven
@@ -546,7 +546,7 @@ def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
 def _lost_fields(joint: Joint | Contact, joint_type: Any) -> dict[str, Any]:
     """Return the defaults of the fields that a joint or contact loses when its type changes."""
     if isinstance(joint, Contact):
-        return {key: None for key, types in CONTACT_TYPES.items() if joint_type not in types}
+        return {key: None for key, types in CONTACT_FIELDS.items() if joint_type not in types}
     if joint_type not in list(JOINT_COORDINATES) or joint_type == joint.type:
         return {}
     # the axes of a ball joint are no axes of a hinge

@@ -13,6 +13,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
+from kic.description.joint_types import BALL_TYPES
 from kic.errors import ModelFileError, invalid, short_repr
 from kic.io import robot as rb
 from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, attributes_of
@@ -627,13 +628,13 @@ class _Reader:
         joint.stiffness[:] = m.jnt_stiffness[j] if self.has["spring"] else 0.0
         for key in ("armature", "damping", "friction"):
             turns = getattr(joint, key)[-3:]
-            if kind in ("spherical", "free") and np.ptp(turns):
+            if kind in BALL_TYPES and np.ptp(turns):
                 text = f"`{key}` of joint '{name}' about axes of its body is taken about fixed axes."
                 robot.remark_lost(line, text)
         self._remark_nonlinear(f"joint '{name}'", line, m.jnt_stiffnesspoly[j], m.dof_dampingpoly[own])
         if joint.stiffness.any() and m.jnt_plasticadr[j] >= 0:
             robot.remark_lost(line, f"the yield of the spring of joint '{name}' is ignored.")
-        if joint.stiffness.any() and kind in ("spherical", "free"):
+        if joint.stiffness.any() and kind in BALL_TYPES:
             robot.remark_lost(line, f"the spring of joint '{name}', which is {kind}, is ignored.")
         if m.jnt_limited[j] and self.has["limit"]:
             if joint.axis:

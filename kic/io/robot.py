@@ -14,7 +14,7 @@ import numpy as np
 
 from kic.assembly import ClosingJoint, Loop, LoopFrame, close_loops, default_coordinates, start_columns
 from kic.description.couplings import Coupling
-from kic.description.joint_types import JOINT_COORDINATES
+from kic.description.joint_types import BALL_TYPES, JOINT_COORDINATES
 from kic.description.motors import Motor
 from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
 from kic.description.validation import GROUND
@@ -199,7 +199,7 @@ class Robot:
             if np.isnan(value):
                 element.fail(f"`{name}` must be a number, got {short_repr(text)}.")
             _, most = bounds(0.0, value)
-            one = k < len(joint.rest) and joint.type not in ("spherical", "free")
+            one = k < len(joint.rest) and joint.type not in BALL_TYPES
             if not (one and joint.limit(key, k, -most, most)) and most != -1.0:
                 self.remark_limits(element.line)
 
@@ -529,7 +529,7 @@ class _Builder:
     def laws(self, joint: RobotJoint) -> dict[str, Any]:
         """Return springs, damping, armature, friction and limits of a joint."""
         keys = ["damping", "armature", "friction"]
-        keys += [] if joint.type in ("spherical", "free") else ["stiffness", "rest"]
+        keys += [] if joint.type in BALL_TYPES else ["stiffness", "rest"]
         limits = self._limits(joint) if len(joint.rest) == 1 else joint.ranges
         found = {key: tuple(getattr(joint, key).tolist()) for key in keys} | {"limits": limits}
         for key in ("effort_limits", "rate_limits"):

@@ -19,6 +19,7 @@ import numpy as np
 
 from kic.assembly import LOOP_TYPES
 from kic.description.description import forest
+from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
 from kic.description.parts import Body, Joint, as_matrix, combined_inertia
 from kic.description.validation import GROUND
@@ -360,7 +361,7 @@ class _Plan:
         Raise an error for polynomials of other rows, and for fixed distances and contacts that remain.
         """
         m, above = self.mechanism, {branch.child: branch for branch in self.branches}
-        joints = {c for j in m.joints if j.type not in ("spherical", "free") for c in j.components}
+        joints = {c for j in m.joints if j.type not in BALL_TYPES for c in j.components}
         coupled = {c for terms in m._terms.values() for c, _ in terms}
         for name in (*motors, *self.mapped):
             if name not in joints or name in {*self.mapped} & (coupled | {*motors}):
@@ -763,7 +764,7 @@ def _mjcf_relations(
         own = _add(tendons, "spatial", name=spring.name, **laws)
         for point in spring.points:
             _add(own, "site", site=point)
-    hinges = {c for joint in m.joints if joint.type not in ("spherical", "free") for c in joint.components}
+    hinges = {c for joint in m.joints if joint.type not in BALL_TYPES for c in joint.components}
     for motor in m.motors:
         shaft, ratios = m._shafts[motor.name], motor.ratios or ()
         if not _is_ideal(motor) or not hinges.issuperset(shaft):

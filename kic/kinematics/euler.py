@@ -16,6 +16,7 @@ from math import pi
 import numpy as np
 
 from kic.description.description import Part as DescribedPart
+from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Frame, Joint
 from kic.errors import InputError, SingularError
 from kic.kernels import layout as lay
@@ -118,7 +119,7 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     sequence = check_sequence(group.removeprefix(EULER), name)
     if isinstance(part, Body | Frame):
         a, b, fixed, moving = -1, tree.frame[part.body], np.eye(3), np.array(part.axes)
-    elif isinstance(part, Joint) and part.type in ("spherical", "free"):
+    elif isinstance(part, Joint) and part.type in BALL_TYPES:
         a, b = (tree.frame[body] for body in part.bodies)
         fixed = moving = ball_axes(part).T
     else:

@@ -69,7 +69,10 @@ def steps(joint: Joint, backwards: bool) -> list[Step]:
             (lay.PRISMATIC, 1, axis2),
             (lay.REVOLUTE, 2, np.cross(axis, axis2)),
         ],
-        "free": [(of, k, three[k % 3]) for k in range(6) for of in [lay.PRISMATIC if k < 3 else lay.BALL]],
+        "free": [
+            *((lay.PRISMATIC, k, e) for k, e in enumerate(three)),
+            *((lay.BALL, k + 3, e) for k, e in enumerate(three)),
+        ],
     }.get(kind)
     if made is None:
         where = "steps() in kic/kinematics/tree.py"

@@ -221,21 +221,22 @@ def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:  # also for shapes beyond the limits of NumPy
         them = ", ".join(f"`{name}` {shape}" for name, shape in batches.items())
         raise InputError(f"Batch shapes do not broadcast: {them}.", batches=batches) from None
-    check_members(prod(batch), f"shape {batch}")
+    if (count := prod(batch)) > MEMBERS_MAX:
+        raise _too_large(count, f"shape {batch}")
     return batch
 
 
-def check_members(count: int, of: str) -> None:
-    """Raise `InputError` for a batch that is too large, before it is allocated."""
-    if count > MEMBERS_MAX:
-        message = f"A batch must have at most {MEMBERS_MAX:,} members, got {count:,} in {of}. Divide it."
-        raise InputError(message, got=count, limit=MEMBERS_MAX)
+def _too_large(count: int, of: str) -> InputError:
+    """Make the error for a batch that is too large, before it is allocated."""
+    message = f"A batch must have at most {MEMBERS_MAX:,} members, got {count:,} in {of}. Divide it."
+    return InputError(message, got=count, limit=MEMBERS_MAX)
 
 
 def grid_points(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the coordinates (n,) of all points of a grid, the last axis fastest."""
     counts = [len(x) for x in axes.values()]
-    check_members(prod(counts), f"a grid of {' × '.join(map(str, counts))} points")
+    if (count := prod(counts)) > MEMBERS_MAX:
+        raise _too_large(count, f"a grid of {' × '.join(map(str, counts))} points")
     mesh = np.meshgrid(*axes.values(), indexing="ij")
     return {name: x.ravel() for name, x in zip(axes, mesh, strict=True)}
 

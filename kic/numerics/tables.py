@@ -109,7 +109,7 @@ class DataTable:
         columns = [column for v in self.variables for column in v.columns(len(rows))]
         heads += [(name, unit) for name, unit, _ in columns]
         with atomic_write(path) as stream:
-            # halves of characters in labels are escaped
+            # lone surrogates in labels are escaped
             file = TextIOWrapper(stream, "utf-8", "backslashreplace", newline="")
             writer = csv.writer(file)
             writer.writerow([_cell(f"{name} ({unit})" if unit else name) for name, unit in heads])

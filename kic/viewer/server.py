@@ -84,7 +84,7 @@ class Guard:
     """Checks of all requests: the name of the server (Host), the site of the page (Origin) and the token."""
 
     token: str
-    host: str = ""
+    host: str
     """Name that the user gave to this computer."""
     proxies: tuple[str, ...] = ()
     """Names, perhaps with a port, under which proxies serve the page."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.analysis.singularities import Singularities, Singularity
 from kic.configuration import Configuration, model_of
+from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance, Force, Joint, Moment, Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
@@ -88,7 +89,7 @@ class Session:
 
     def _balls(self) -> list[Joint]:
         """Return the spherical and free joints among the drivers, whose rotations are set as a whole."""
-        joints = [j for j in self.mechanism.joints if j.type in ("spherical", "free")]
+        joints = [j for j in self.mechanism.joints if j.type in BALL_TYPES]
         return [joint for joint in joints if set(joint.components) <= set(self.drivers)]
 
     def drive(self, of: str) -> bool:

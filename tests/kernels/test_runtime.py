@@ -284,7 +284,7 @@ def test_kernels_without_a_cache(
         assert [run_tiny(), run_tiny()] == [0, 0]
         assert library.machine_folder() is None
         assert compiled.cache_directory() is None
-        with pytest.raises(FileError, match="no folder"):
+        with pytest.raises(FileError, match="cannot be stored"):
             warm_up.callback()
     assert [problem in str(warning.message) for warning in told] == [True]
     assert not [path for path in tmp_path.rglob("*") if path.name != "open"]

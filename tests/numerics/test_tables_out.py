@@ -56,7 +56,7 @@ def test_names_are_not_formulas(name: str, tmp_path) -> None:
     assert [row[1] for row in rows] == ["-1.0", ""]
 
 
-def test_labels_that_are_numbers_or_halves_of_characters(tmp_path) -> None:
+def test_labels_that_are_numbers_or_lone_surrogates(tmp_path) -> None:
     labels = ["-1.5", "+1", "-inf", "-x", "\ud800"]
     DataTable("t", (TableAxis("x", labels),), (Variable("y", np.ones(5)),)).to_csv(tmp_path / "t.csv")
     _, rows = read(tmp_path / "t.csv")
