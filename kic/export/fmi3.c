@@ -2,7 +2,7 @@
  *
  * model.h, which kic generates, has sizes, start values and the function FORWARD. The values of an instance
  * are in the order of the value references. Loops are closed by Newton steps from the last accepted state,
- * in pieces of at most REACH.
+ * in pieces of at most REACH; those of start values are proved to stay in the assembly mode of the export.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -26,10 +26,13 @@
 #define PREFIXED(prefix, name) JOINED(prefix, name)
 #define FMI(name) PREFIXED(FMI3_FUNCTION_PREFIX, fmi3##name)
 
-/* largest residual of closed loops (rad, shares of the length); pieces of a way; those of changed parameters */
+/* largest residual of closed loops (rad, shares of the length); pieces of a way; those of changed parameters;
+ * how many times shorter those of start values begin; shortest piece, a share of the way */
 #define RESIDUAL_MAX 1e-9
 #define PIECES_MAX 1e5
 #define PARAMETER_PIECES 16
+#define START_PIECES 100
+#define SHARE_MIN 1e-9
 
 typedef enum { OK, Warning, Discard, Error, Fatal } Status;
 typedef uint32_t Reference;
@@ -37,7 +40,7 @@ typedef void (*Log)(void *environment, Status status, const char *category, cons
 
 /* q and qd are the continuous states, qd and qdd their derivatives */
 enum { TIME, Q, QD = Q + DOF, QDD = QD + DOF, EFFORT = QDD + DOF, PARAMETER = EFFORT + DOF,
-       STEP = PARAMETER + PARAMETERS, RESIDUAL, GUARD, VALUES };
+       STEP = PARAMETER + PARAMETERS, RESIDUAL, BRANCH, GUARD, VALUES };
 
 typedef struct {
     double value[VALUES];
@@ -62,35 +65,63 @@ static double target(const Instance *m, int i)
     return m->value[i < DOF ? Q + i : PARAMETER + i - DOF];
 }
 
-/* close the loops, and compute accelerations, residual and guard */
+/* close the loops at a share of the way from the last accepted values, from `state` to `next` */
+static bool closes(Instance *m, double share, double next[], double branch[])
+{
+    double given[DOF + PARAMETERS], radius[1];
+    double *const v = m->value;
+    int i;
+    for (i = 0; i < DOF + PARAMETERS; i++)
+        given[i] = share < 1 ? m->known[i] + (target(m, i) - m->known[i]) * share : target(m, i);
+    FORWARD(given, v + QD, v + EFFORT, given + DOF, m->state, v + QDD, next, v + RESIDUAL, radius, branch, v + GUARD);
+    return v[RESIDUAL] <= RESIDUAL_MAX;
+}
+
+/* close the loops, and compute accelerations, residual, branch and guard */
 static Status evaluate(Instance *m)
 {
-    double given[DOF + PARAMETERS], state[STATES], radius[1], branch[1], pieces = 1;
+    double next[STATES], branch[1], way = 0, others = 0, done = 0, share, longest;
     double *const v = m->value;
-    bool finite = true;
-    int i, k, count;
+    bool finite = true, proof;
+    int i, pieces = 0;
     if (m->fresh) return m->status;
-    for (i = 0; i < DOF; i++) pieces += fabs(v[Q + i] - m->known[i]) / REACH[i];
+    for (i = 0; i < DOF; i++) way += fabs(v[Q + i] - m->known[i]) / REACH[i];
     for (i = DOF; i < DOF + PARAMETERS; i++)
-        if (target(m, i) != m->known[i]) pieces += PARAMETER_PIECES;
-    if (!(pieces < PIECES_MAX)) return say(m, Discard, "Coordinates are too far from the last accepted ones.");
-    count = (int)pieces;
-    memcpy(m->state, m->accepted, sizeof state);
-    for (k = 1; k <= count; k++) {
-        for (i = 0; i < DOF + PARAMETERS; i++)
-            given[i] = k == count ? target(m, i) : m->known[i] + (target(m, i) - m->known[i]) * k / count;
-        FORWARD(given, v + QD, v + EFFORT, given + DOF, m->state, v + QDD, state, v + RESIDUAL, radius, branch,
-                v + GUARD);
-        memcpy(m->state, state, sizeof state);
+        if (target(m, i) != m->known[i]) others = PARAMETER_PIECES;
+    way += others;
+    if (!(way < PIECES_MAX)) return say(m, Discard, "Coordinates are too far from the last accepted ones.");
+    if (!m->started) way *= START_PIECES;
+    memcpy(m->state, m->accepted, sizeof next);
+    /* without a proof at the exported configuration there is none elsewhere: parameters change lengths */
+    proof = !m->started && closes(m, 0, next, branch) && !isnan(branch[0]);
+    v[BRANCH] = 0;
+    longest = 1 / fmax(way, 1);
+    for (share = longest; done < 1; pieces++) {
+        const double end = done + share < 1 - SHARE_MIN ? done + share : 1;
+        if (closes(m, end, next, branch) && !(proof && isnan(branch[0]))) {
+            memcpy(m->state, next, sizeof next);
+            done = end;
+            if (!isnan(v[BRANCH])) v[BRANCH] = branch[0];
+            if (proof || share < longest) share *= 2;
+        } else
+            share /= 2;
+        if (share < SHARE_MIN || pieces > PIECES_MAX)
+            return say(m, Discard, m->started
+                ? "The loops do not close: coordinates are out of reach or singular."
+                : "The loops do not close on the way from the exported configuration to the start, or are singular "
+                  "there. Export at a configuration near the start.");
     }
     for (i = 0; i < DOF; i++) finite = finite && isfinite(v[QDD + i]);
-    if (!finite || !(v[RESIDUAL] <= RESIDUAL_MAX))
-        return say(m, Discard, "The loops do not close: coordinates are out of reach or singular.");
+    if (!finite) return say(m, Discard, "Accelerations are not finite: coordinates are singular.");
     m->fresh = true;
     m->status = v[GUARD] < 1 ? Warning : OK;
     if (m->status == Warning && !m->warned) {
         m->warned = true;
         say(m, Warning, "The guard is below one: results may have lost digits. Export nearer.");
+    }
+    if (way > 0 && !m->started && !proof) {
+        m->status = Warning;
+        say(m, Warning, "Parameters change lengths, so that the assembly mode of the start is not proved.");
     }
     return m->status;
 }

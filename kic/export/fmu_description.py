@@ -59,7 +59,7 @@ def variables(export: Export) -> tuple[list[dict[str, str]], dict[str, tuple[int
     step = _STEP_SIZE / SI_VALUES["time"].get(m.units.time, 1.0)
     add("step_size", "parameter fixed", "largest step of the co-simulation", _TIME, start=repr(step))
     for a in export.outputs:
-        if a.name in ("residual", "guard"):
+        if a.name in ("residual", "branch", "guard"):
             add(a.name, "local continuous", a.about)
     return made, units
 

@@ -44,7 +44,7 @@ def test_description() -> None:
     names = [v["name"] for v in variables]
     assert names == [
         "time", "q.A", "q.E", "qd.A", "qd.E", "qdd.A", "qdd.E", "effort.A", "effort.E",
-        "parameters.coupler.mass", "parameters.gravity.y", "step_size", "residual", "guard",
+        "parameters.coupler.mass", "parameters.gravity.y", "step_size", "residual", "branch", "guard",
     ]  # fmt: skip
     assert [v["valueReference"] for v in variables] == [str(k) for k in range(len(names))]
     assert [variables[int(v["derivative"])]["name"] for v in variables if "derivative" in v] == names[1:5]
@@ -238,6 +238,70 @@ def test_co_simulation_equals_simulate(order: str, tmp_path: Path) -> None:
     assert own.set(q_A=3.1, q_E=0.0) == 0  # out of reach: an error and a message
     assert own.start() == 3
     assert "do not close" in own.messages[-1]
+
+
+def parallel_robot() -> kic.Mechanism:
+    masses = {"left": 0.4, "right": 0.4, "left_rod": 0.3, "right_rod": 0.3}
+    g = (0.0, -9.81, 0.0)
+    return kic.linkages.five_bar(0.2, 0.2, 0.35, masses=masses, angles=(2.0, 1.1), gravity=g)
+
+
+@needs_compiler
+def test_starts_stay_in_the_assembly_mode(tmp_path: Path) -> None:
+    """Starts are those of `at`, or are refused; here ways pass near others, which long steps would meet."""
+    m, rng, started = parallel_robot(), np.random.default_rng(0), 0
+    own = Library(m.export("forward_dynamics", to="fmu").save(tmp_path / "a.fmu"), tmp_path)
+    for q in [[0.7894580327628637, 2.3662866932558897], *rng.uniform([0.6, 1.9], [1.1, 2.5], (200, 2))]:
+        assert own.dll.fmi3Reset(own.own) == 0
+        own._float64("Set", ("q.A", "q.E"), list(q))
+        if own.start() > 1:
+            assert "on the way from the exported configuration" in own.messages[-1]
+            continue
+        started += 1
+        known = m.at(dict(zip("AE", q, strict=True))).forward_dynamics([0.0, 0.0], [0.0, 0.0])
+        found = own.get("qdd.A", "qdd.E")
+        assert np.abs(found - known).max() <= RUN_RTOL * np.abs(known).max()
+        assert np.isfinite(own.get("branch"))
+    assert started > 100
+    assert own.dll.fmi3Reset(own.own) == 0
+    own._float64("Set", ("q.A", "q.E"), [1e5, 1.1])
+    assert own.start() == 3
+    assert "too far" in own.messages[-1]
+
+
+@needs_compiler
+def test_starts_with_other_lengths(tmp_path: Path) -> None:
+    """Starts for other lengths are those of `at` too; nothing proves it, which is a warning."""
+    m = parallel_robot()
+    name = "E.at.x"
+    f = m.export("forward_dynamics", to="fmu", parameters=[name])
+    own = Library(f.save(tmp_path / "a.fmu"), tmp_path)
+    own._float64("Set", ("q.A", "q.E", f"parameters.{name}"), [1.4, 1.5, 0.23])
+    assert own.start() == 1
+    assert "not proved" in own.messages[-1]
+    assert np.isnan(own.get("branch"))
+    wider = m.replace("E", at=(0.23, 0.0, 0.0))
+    known = wider.at({"A": 1.4, "E": 1.5}).forward_dynamics([0.0, 0.0], [0.0, 0.0])
+    assert np.abs(own.get("qdd.A", "qdd.E") - known).max() <= RUN_RTOL * np.abs(known).max()
+
+
+@needs_compiler
+def test_the_example_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fmpy = pytest.importorskip("fmpy", reason="needs FMPy: pip install -e '.[fmu]'")
+    guide = Path(__file__).parents[2] / "notebooks" / "guides" / "export.md"
+    if not guide.is_file():
+        pytest.skip("the guide is not part of an installed package")
+    text = guide.read_text(encoding="utf-8")
+    (export,) = re.findall(r"^f = .*to=\"fmu\".*$", text, re.MULTILINE)
+    (run,) = re.findall(r"^import fmpy\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    names = {"m": kic.load("five-bar"), "fmpy": fmpy}
+    monkeypatch.chdir(tmp_path)
+    exec(f"{export}\n{run}", names)
+    end = names["result"][-1]
+    known = five_bar().simulate(float(end["time"]), effort=[2.0, 0.0])
+    found = [end[f"{key}.{name}"] for key in ("q", "qd") for name in "AE"]
+    expected = np.concatenate([known.q[-1], known.qd[-1]])
+    assert np.abs(found - expected).max() <= RUN_RTOL * np.abs(expected).max()
 
 
 @needs_compiler
