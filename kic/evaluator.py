@@ -44,6 +44,7 @@ from kic.transfer.program import (
     Transfer,
     flat_members,
     output_motion,
+    output_motion_function,
 )
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
@@ -675,6 +676,14 @@ class OutputMotions(Evaluator):
     ) -> None:
         self._model, self._transfer, self._of = model, model.transfer_for(wrt), names_of(of, least=1)
         model.rows(self._of, 3)
+        self._function, self._rest = cast("Any", None), np.zeros(self._transfer.size)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_function": None}
+
+    def _prepare(self) -> Any:
+        self._function = output_motion_function(self._model, self._transfer, self._of)
+        return self._function
 
     def __call__(  # type: ignore[override]
         self,
@@ -689,6 +698,19 @@ class OutputMotions(Evaluator):
         """Return values, velocities, accelerations and jerks (..., P); in earlier results `out` if given."""
         if check is not False and flag("check", check):
             self.check(state)
+        if out is None:
+            rest = self._rest
+            try:
+                made = (self._function or self._prepare())(
+                    state,
+                    rest if qd is None else qd,
+                    rest if qdd is None else qdd,
+                    rest if qddd is None else qddd,
+                )
+                if made is not None:
+                    return made
+            except (TypeError, ValueError):  # lists, batches, other scalars
+                pass
         state, given = checked_state(self._model, state), {"qd": qd, "qdd": qdd, "qddd": qddd}
         states, rates, batch = flat_members(
             self._transfer.size, state.shape[:-1], one_batch_axis(state), given, finite=False

@@ -658,25 +658,55 @@ def motion_in_coordinates(
     return doubtful
 
 
-@entry
-def output_motion(plan, numbers, states, x, scratch, T):
-    """Compute velocities, accelerations and jerks of rows, as far as asked, in each row of T.
+@helper
+def output_scratch(plan):
+    """Return the ends of the parts of the scratch of `output_motion`, in the order of their use."""
+    mobile = plan[0, lay.COLUMNS]
+    V = mobile * lay.FRAME_WIDTH + (mobile + 1) * lay.SERIES_WIDTH
+    x = V + 3 * mobile
+    g = x + plan[1, lay.ROWS] * mobile
+    return V, x, g
 
-    `x` (B, 3 M) is the series of the tree's coordinates. T has zeros in place of values.
+
+@entry
+def output_motion(plan, numbers, states, first, second, third, scratch, T):
+    """Compute values, velocities, accelerations and jerks of rows, as far as asked, one after the other in T.
+
+    The members of all arrays stand one after the other, as in `tree_motion`; rates are those of the tree's
+    coordinates. Values are those of `first_order`. Returns the number of members whose numbers are not
+    finite; -1 if lengths of the arrays disagree.
     """
     mobile, order, rows = plan[0, lay.COLUMNS], plan[1, lay.ORDER], plan[1, lay.ROWS]
+    width, length = (order + 1) * rows, plan[2, lay.STATE_SIZE]
+    count = T.shape[0] // width
+    rates = count * mobile
+    if T.shape[0] != count * width or states.shape[0] != count * length:
+        return -1
+    if first.shape[0] != rates or second.shape[0] != rates or third.shape[0] != rates:
+        return -1
     cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
     start, stop = section(plan, lay.ITEMS)
     items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    endF = mobile * lay.FRAME_WIDTH
+    endF, not_finite = mobile * lay.FRAME_WIDTH, 0
+    endV, endx, _ = output_scratch(plan)
     F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
+    x, g, states = scratch[endV:endx], table(scratch, endx, rows, mobile), table(states, 0, count, length)
     for k in range(lay.SERIES_WIDTH):
         V[0, k] = 0
-    for b in range(states.shape[0]):
+    for b in range(count):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
+        copy_range(x, 0, first, b * mobile, mobile)
+        copy_range(x, mobile, second, b * mobile, mobile)
+        copy_range(x, 2 * mobile, third, b * mobile, mobile)
         for k in range(min(order, 2), order + 1):  # the third order after the lower ones
-            frame_series(cols, F, x[b], V, k)
-        clear_range(T[b], 0, T.shape[1])
+            frame_series(cols, F, x, V, k)
+        t = T[b * width : (b + 1) * width]
+        clear_range(t, 0, width)
+        clear_range(scratch, endx, rows * mobile)
         for i in range(items.shape[0]):
-            item_series(cols, F, V, x[b], items, vectors, i, order, T[b], rows)
+            gradient(cols, F, items, vectors, i, states, b, t, g)
+            item_series(cols, F, V, x, items, vectors, i, order, t, rows)
+        if has_nonfinite(t) or has_nonfinite(x) or has_nonfinite(states[b]):
+            not_finite += 1
+    return not_finite

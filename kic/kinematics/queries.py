@@ -281,13 +281,25 @@ class Query:
         """Return the results (B, …) of a kernel of the tree at states (B, S), one array for each block."""
         return self.layout.split(self.run(states, *others), (len(states),))
 
-    def motion(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return zeros, then derivatives of rows along motions x (B, 3, M) of the tree: (B, 4, height)."""
-        height = self.layout.rows.height
-        T = np.empty((len(states), (self.order + 1) * height), states.dtype)
-        given = np.ascontiguousarray(x.reshape(len(states), 3 * self.tree.size))
-        self.run(states, given, out=T, entry="output_motion")
-        return T.reshape(len(states), self.order + 1, height)
+    @cached_property
+    def motion_scratch(self) -> int:
+        """Length of the scratch array of the kernel `output_motion`."""
+        return int(_module("output_motion").output_scratch(self.plan)[-1])
+
+    def motion(self, states: np.ndarray, rates: Iterable[np.ndarray]) -> np.ndarray:
+        """Return values and derivatives of rows along motions 3 (B, M) of the tree: (B, 4, height)."""
+        dtype, height = states.dtype, self.layout.rows.height
+        T, function = np.empty((len(states), self.order + 1, height), dtype), kernel("output_motion")
+        if dtype.kind == "O":
+            function = function.py_func
+        numbers, given = self.numbers_in(dtype), [np.ascontiguousarray(a) for a in (states, *rates)]
+
+        def work(a: int, b: int) -> None:
+            flat = (x[a:b].reshape(-1) for x in given)
+            function(self.plan, numbers, *flat, np.empty(self.motion_scratch, dtype), T[a:b].reshape(-1))
+
+        self.over_members(work, len(states))
+        return T
 
 
 class Layout:
@@ -416,4 +428,5 @@ def output_query(tree: Tree, rows: Rows, order: int, linear: LinearMap | None = 
         linear=linear,
     )
     found.omit_frames(rows)
+    found.plan[2, lay.STATE_SIZE] = tree.state_size
     return found

@@ -277,9 +277,8 @@ class FreeBodies:
 
         Return also the accelerations (B, L, 3) of the point masses.
         """
-        series = np.stack([phid, phidd, np.zeros_like(phid)], axis=1)
         count = len(self._drawn)
-        v = self._moving.motion(states, series)[:, 1:]
+        v = self._moving.motion(states, (phid, phidd, np.zeros_like(phid)))[:, 1:]
         v = v.reshape(len(states), 2, 2 * count + len(self._lump_body), 3)
         twists = np.concatenate([v[:, :, :count], v[:, :, count : 2 * count]], axis=-1)
         return twists[:, 0], twists[:, 1], v[:, 1, 2 * count :]

@@ -779,7 +779,7 @@ class Program:
         return terms_along(out.model, v)
 
     def motion_function(self) -> Callable[..., Any]:
-        """Return the function that runs the kernel for one real state along a motion.
+        """Return the function that runs the kernel for one real state along a motion: rates, then T.
 
         It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns a
         number other than zero where the kernel writes no result.
@@ -790,7 +790,7 @@ class Program:
             return lambda *_: 1
         plan, numbers, places = query.plan, query.numbers_in(REAL), query.scratch
         rates = (np.zeros((1, size)),) * 2
-        out = Table(_empty((1, size)), _NOTHING, _NOTHING, _BRIEF, rates)
+        out = Table(_empty((1, self.width)), _NOTHING, _NOTHING, _BRIEF, rates)
         arguments = ARGUMENTS[query.entry](query, out, model.reference_state, applied, choice)
         entry = compiled(kernel(query.entry), *arguments)
         # scratch of calls that have ended; taking and returning is atomic
@@ -798,7 +798,9 @@ class Program:
         take, give = free.pop, free.append
         shape = (2, transfer.tree.size)
 
-        def run(state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray) -> Any:
+        def run(
+            state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray, third: Any = None
+        ) -> Any:
             try:
                 mine = take()
             except IndexError:
@@ -807,12 +809,69 @@ class Program:
             if choice is None:
                 left = entry(plan, numbers, state, applied, qd, second, scratch, T)
             else:
-                motion = qd, second, second
+                motion = qd, second, second if third is None else third
                 left = entry(plan, numbers, state, applied, choice, *motion, scratch, whole, T, _BRIEF)
             give(mine)
             return left
 
         return run
+
+
+def output_motion_function(
+    model: CompiledModel, transfer: Transfer, names: tuple[str, ...]
+) -> Callable[..., Any]:
+    """Return the function of `output_motion` for one real state (S,) and rates (m,).
+
+    It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns None where
+    `output_motion` must decide.
+    """
+    query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
+    rows, mobile = query.layout.rows, tree.size
+    if model.has_complex_step or rows.euler or not size:
+        return lambda *_: None
+    plan, numbers, places, height = query.plan, query.numbers_in(REAL), query.motion_scratch, rows.height
+    unit, series = np.eye(size), None
+    if transfer.system is None:  # rates of the tree are linear
+        A = transfer.tree_rates(tree.reference_state, unit)
+    else:
+        series = Program(transfer, order=3, want=lay.WANT_SERIES, along=True, model=model).motion_function()
+    plain = series is None and np.array_equal(A, unit)
+    rest = np.zeros(mobile)
+    given = tree.reference_state[0], rest, rest, rest, _empty(places), _empty(4 * height)
+    entry = compiled(kernel("output_motion"), plan, numbers, *given)
+    complete, select = bool(rows.offsets or rows.angles), rows.select
+    blank = None if rows.valued.all() else ~rows.valued
+    free: list[tuple[np.ndarray, ...]] = []
+    take, give = free.pop, free.append
+
+    def run(state: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> Any:
+        try:
+            mine = take()
+        except IndexError:
+            φ = _empty(size + 3 * mobile)
+            mine = _empty(places), φ, *φ[size:].reshape(3, mobile)
+        scratch, φ, *orders = mine
+        left, T = 0, _empty(4 * height)
+        first, second, third = (qd, qdd, qddd) if plain else orders
+        if series is not None:
+            left = len(qddd) - size or series(state, qd, qdd, φ, qddd)
+        elif not plain:
+            first, second, third = np.array((qd, qdd, qddd)) @ A
+        left = left or entry(plan, numbers, state, first, second, third, scratch, T)
+        give(mine)
+        if left:
+            return None
+        table = T.reshape(4, height)
+        if complete:
+            rows.complete(table[0])
+        if select is not None:
+            table = table[:, select]
+        if blank is not None:
+            table[0, blank] = np.nan
+        values, velocities, accelerations, jerks = table
+        return values, velocities, accelerations, jerks
+
+    return run
 
 
 def tree_motion_query(transfer: Transfer, masses: Masses, loads: Loads, want: int, layout: Layout) -> Query:
@@ -912,7 +971,7 @@ def output_motion(
 
     def some(members: Any) -> np.ndarray:
         here, own = states[members], tuple(a[members] for a in rates)
-        T = query.motion(here, np.moveaxis(transfer.tree_motion(here, *own, origin=origin), 0, 1))
+        T = query.motion(here, transfer.tree_motion(here, *own, origin=origin))
         if rows.euler and T.dtype.kind != "O":
             errors = gimbal_errors(rows.euler, T[:, 0], [T[:, k] for k in (1, 2, 3)])
             check_gimbal(name, rows.labels, errors)
@@ -922,9 +981,9 @@ def output_motion(
     known, T = good.reshape(-1), scatter(T, good)
     model.check_distances(rows, T, good)
     check_finite("Velocities, accelerations or jerks", name, T, known)
+    rows.complete(T[:, 0])
     if rows.select is not None:
         T = T[..., rows.select]
-    values = np.where(rows.valued & known[:, None], model.values(names, states), np.nan)
-    size = len(rows.labels)
-    first, second, third = (T[:, k].reshape(*batch, size) for k in (1, 2, 3))
-    return values.reshape(*batch, size), first, second, third
+    T[:, 0, ~rows.valued] = np.nan
+    values, first, second, third = (T[:, k].reshape(*batch, len(rows.labels)) for k in range(4))
+    return values, first, second, third

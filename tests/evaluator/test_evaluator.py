@@ -403,3 +403,44 @@ def test_terms_of_strided_arrays_are_those_of_contiguous_ones() -> None:
     assert not any(a.flags.c_contiguous for a in spread)
     for got, want in zip(f.terms(*spread), f.terms(*given), strict=True):
         assert np.array_equal(got, want)
+
+
+def moved(rng: np.random.Generator, name: str) -> tuple[kic.Mechanism, np.ndarray, list[np.ndarray]]:
+    m = kic.load(name)
+    return m, m.at().state, [rng.normal(size=len(m.coordinates)) for _ in range(3)]
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_motions_of_one_state_are_those_of_a_batch(name: str) -> None:
+    """One state takes one call of each kernel; the numbers and the masks are those of a batch."""
+    m, state, rates = moved(np.random.default_rng(4), name)
+    joint = m.coordinates[0]
+    for of in (joint, *(p.name for p in (*m.points, *m.frames))):
+        f = m.prepare("motion", of=of)
+        one, many = f(state, *rates), f(state[None], *rates)
+        for a, b in zip(one, many, strict=True):
+            np.testing.assert_array_equal(a, b[0])
+        np.testing.assert_array_equal(one[0], m.at().value(of))
+        for a, b in zip(
+            f(state, rates[0]), f(state[None], rates[0], None, [0.0] * len(rates[0])), strict=True
+        ):
+            np.testing.assert_array_equal(a, b[0])
+        long = np.append(rates[0], 0.0)
+        for given in ([long], [rates[0], long], [*rates[:2], long], [long, long, long]):
+            with raises(kic.InputError):
+                f(state, *given)
+        with raises(kic.InputError, key="state"):
+            f(state[:-1], *rates)
+        bad = state.copy()
+        bad[0] = np.nan
+        assert all(
+            np.isnan(a).all() for a in (*f(bad, *rates), *f(state, *rates[:2], bad[:1] + 0 * rates[2]))
+        )
+        large = 1e200 * rates[0]
+        try:
+            many = f(state[None], large)
+        except kic.KicError as error:  # accelerations overflow
+            with raises(type(error)):
+                f(state, large)
+        else:
+            np.testing.assert_array_equal(f(state, large)[2], many[2][0])
