@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -25,6 +26,7 @@ from kic.numerics.arrays import (
     map_valid_members,
     scatter,
 )
+from kic.numerics.caches import without_caches
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from kic.plotting.draw import MechanismPicture
     from kic.plotting.figures import Picture
     from kic.plotting.view import ViewName
+    from kic.transfer.coordinate_transfer import CoordinateTransfer
     from kic.viewer.viewer import Viewer
 
 
@@ -236,9 +239,16 @@ class Configuration(Printable, Tabular, Animated):
         self._batch = batch
         # a mask without unsolved members is not kept
         self._ok = None if ok is None or ok.all() else ok
-        # targets of all members, solved or not, of a position problem, and the transfer that solved them
+        # targets of all members, solved or not, of a position problem
         self._aims = aims
-        self._origin = None if aims is None else aims.origin
+
+    __getstate__ = without_caches
+
+    @cached_property
+    def _origin(self) -> CoordinateTransfer | None:
+        """Transfer whose equations the states were solved for, or None."""
+        aims = self._aims
+        return None if aims is None else self._model.closure(aims.names, aims.held).transfer
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -275,7 +275,7 @@ class _PositionProblem:
         `place` returns the words for a member index.
         """
         shape = self.shape
-        aims = BatchTargets(self.targets.names, self.targets.held, self.target, self.closure.transfer)
+        aims = BatchTargets(self.targets.names, self.targets.held, self.target)
         if not self.reasons:
             return Configuration(model, shape, self.states, None, aims)
         ok = np.ones(len(self.start), dtype=bool)

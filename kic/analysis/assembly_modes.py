@@ -463,12 +463,7 @@ class _AssemblySearch:
             counts.reshape(whole),
             condition.reshape(whole),
             continued.reshape(whole),
-            BatchTargets(
-                self.targets.names,
-                self.targets.held,
-                np.tile(self.values, (shape[0], 1)),
-                self.closure.transfer,
-            ),
+            BatchTargets(self.targets.names, self.targets.held, np.tile(self.values, (shape[0], 1))),
             self._completeness(certified),
         )
 

@@ -39,6 +39,7 @@ from kic.errors import (
 )
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
+from kic.numerics.caches import without_caches
 
 KINDS = (
     "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
@@ -169,8 +170,8 @@ class MechanismDescription:
                 assign(self, **{key: self._checked_rows(label, key, given, rows)})
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without read-only views, which cannot be pickled and are computed again."""
-        return {key: x for key, x in self.__dict__.items() if not isinstance(x, MappingProxyType)}
+        """Return the state without caches, which copies and pickles make again."""
+        return {key: x for key, x in without_caches(self).items() if not key.endswith("_rows")}
 
     @cached_property
     def _parts(self) -> Mapping[str, Part]:

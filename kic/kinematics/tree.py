@@ -17,6 +17,7 @@ from kic.description.validation import GROUND
 from kic.errors import unfinished_type
 from kic.kernels import layout as lay
 from kic.numerics.arrays import step_vanishes
+from kic.numerics.caches import without_caches
 from kic.numerics.rotations import quaternion_from_vector
 
 # sine of the angle below which axes count as parallel; unit vectors are exact to a few eps
@@ -158,6 +159,8 @@ class Tree:
         self.cols = np.array(self._cols, dtype=np.int64).reshape(-1, lay.PLAN_WIDTH)
         self.geometry = self._geometry()
         self.column: dict[str, int] = dict(zip(self.columns, range(self.size), strict=True))
+
+    __getstate__ = without_caches
 
     @staticmethod
     def _span(description: MechanismDescription) -> frozenset[str]:

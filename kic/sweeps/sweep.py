@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,7 @@ def sweep(
         )
     targets, _ = model.position_problem(cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
-    # processes receive a copy of the mechanism without its caches
-    problem = SweepProblem(replace(mechanism), targets.names, targets.held, metrics)
-    if executor is None:
-        problem = replace(problem, mechanism=mechanism)
+    problem = SweepProblem(mechanism, targets.names, targets.held, metrics)
     known = {name: one.unit(mechanism) for name, one in metrics.items() if isinstance(one, Metric)}
     workers = ParallelMap(problem, executor, size)
     job = _Job(mechanism, cells, metrics, {**known, **units}, continuation, workers, Bar(progress))

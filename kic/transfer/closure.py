@@ -21,6 +21,7 @@ from kic.kinematics.closure_rows import facing_rows
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
+from kic.numerics.caches import without_caches
 from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import EPS
@@ -64,6 +65,8 @@ class Closure:
         self.turning = tree.cols[:, lay.KIND] != lay.PRISMATIC
         angles = {row for row, *_ in transfer.system.rows.angles}
         self._round = [k for k, row in enumerate(transfer.system.picked.tolist()) if row in angles]
+
+    __getstate__ = without_caches
 
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values and first order of the chosen and closure rows, scaled."""

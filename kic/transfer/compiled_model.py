@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,6 +94,10 @@ class CompiledModel:
         # models with caches of their own
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
         self._opened.size = 8
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the mechanism alone, which makes the tables again."""
+        return attrgetter("_model"), (self.description,)
 
     @cached_property
     def tree(self) -> Tree:

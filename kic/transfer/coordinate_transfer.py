@@ -24,6 +24,7 @@ from kic.kinematics.euler import check_gimbal, gimbal_condition
 from kic.kinematics.items import Item
 from kic.kinematics.queries import Query, kernel, output_query
 from kic.kinematics.tree import Tree
+from kic.numerics.caches import without_caches
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import CONDITION_MAX, DIGITS_LOST, EPS, ROUNDING_FACTOR
 from kic.transfer.conditioning import error_amplification, position_amplification
@@ -111,6 +112,8 @@ class CoordinateTransfer:
         self.size = self.system.n_chosen
         self.scale, self.column_scale = self.system.scale, self.system.column_scale
         self.owners = self.system.owners
+
+    __getstate__ = without_caches
 
     # the kernels write tensors in the order of the coordinates, and solve a system
     permutation = linear = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from kic.kinematics.state import coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
 from kic.numerics.rotations import displaced
-
-if TYPE_CHECKING:
-    from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
 # largest tilt, in rad
@@ -112,8 +109,6 @@ class BatchTargets:
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
     values: np.ndarray
-    # transfer whose equations the states were solved for
-    origin: CoordinateTransfer
 
     def take(self, some: np.ndarray) -> BatchTargets:
         """Return the targets of some members (n,)."""

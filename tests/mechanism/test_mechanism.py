@@ -477,6 +477,53 @@ def test_a_configuration_cannot_be_overwritten() -> None:
     assert c.coefficients("tip").G.max() < 7
 
 
+def reloaded(x):
+    """Return an object that was pickled."""
+    return pickle.loads(pickle.dumps(x))
+
+
+@pytest.mark.slow_for("stewart-6r")
+@pytest.mark.parametrize("name", kic.model_names())
+def test_caches_are_neither_pickled_nor_copied(name: str) -> None:
+    """Pickles of a mechanism and its results keep their size when it is used; copies give equal numbers."""
+    m = kic.load(name)
+    fresh, of, rest = len(pickle.dumps(m)), m.joints[0].name, np.zeros(len(m.coordinates))
+
+    def at() -> kic.Configuration:
+        return m.at({q: m.at().value(q) for q in m.coordinates})
+
+    def results() -> tuple:
+        c = at()
+        return m, c, c.coefficients(of), c.dynamics(), c.joint_forces(rest, rest)
+
+    sizes = [len(pickle.dumps(x)) for x in results()]
+    m.mobility(), m.at().coefficients(of, order=3), m.prepare("coefficients", of=of)(m.at().state)
+    assert [len(pickle.dumps(x)) for x in results()] == sizes
+    assert sizes[:2] == [fresh, len(pickle.dumps(at()))]
+    _, c, G, T, _ = results()
+    for copied in (copy.copy, copy.deepcopy, reloaded):
+        again, twin, own_G, own_T, _ = map(copied, results())
+        assert again == m
+        assert np.array_equal(again.at().state, m.at().state)
+        assert np.array_equal(twin.state, c.state)
+        for one in (own_G, twin.coefficients(of)):
+            assert np.array_equal(one.G, G.G)
+        for two in (own_T, twin.dynamics()):
+            assert np.array_equal(two.P, T.P)
+
+
+@pytest.mark.slow
+def test_used_mechanism_keeps_results_and_locks_small() -> None:
+    """Runs, sweeps and assembly modes of a used mechanism are as large as those of a new one."""
+    used, sizes = kic.load("four-bar"), []
+    used.assembly_modes({"A": 1.2}, complete=True), used.lock("A").at(), used.simulate(0.01)
+    for m in (kic.load("four-bar"), used):
+        found = m.simulate(0.01), m.sweep({"A": [0.1, 0.2]}, "transmission"), m.assembly_modes({"A": 1.2})
+        sizes.append([len(pickle.dumps(x)) for x in found])
+    assert sizes[0] == sizes[1]
+    assert reloaded(used.lock("A")).unlock() == used
+
+
 def test_used_mechanism_can_be_pickled() -> None:
     m = kic.load("rrprrr")
     phi = np.full(6, 0.3)
