@@ -1131,7 +1131,8 @@ class Mechanism(Printable, MechanismDescription):
         executor : concurrent.futures.Executor, optional
             A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
             `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
-            metrics of `kic.metrics`, or names. By default the sweep runs serially in this process.
+            metrics of `kic.metrics`, or names. If cloudpickle is installed, as with Dask, lambdas and
+            functions of the session are sent too. By default the sweep runs serially in this process.
         chunk : int, optional
             Number of cells in a job, 1024 by default.
         progress : bool, optional

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from kic.errors import InputError, short_repr
 
 # polling interval of jobs (s), short enough for keyboard interrupts
 POLL_S = 0.5
+_INSTALL = "install cloudpickle, here and there, to send functions of the session"
 
 
 class ParallelMap:
@@ -57,17 +60,25 @@ class ParallelMap:
 def pickled(shared: Any) -> bytes:
     """Return the shared data as bytes for other processes.
 
-    Raise `InputError` if it contains something that cannot be pickled, such as a lambda.
+    Functions of the session are sent by value if cloudpickle is installed. Raise `InputError` if something
+    cannot be pickled, such as a lambda without cloudpickle.
     """
-    try:
-        return pickle.dumps(shared)
-    except Exception as error:
-        raise InputError(
-            "The metrics of a sweep must be importable in the executor's processes, and "
-            f"{short_repr(shared.metrics)} cannot be pickled ({error}). Define them as functions at the top "
-            "of a module, use those of kic.metrics, or use threads.",
-            key="of",
-        ) from None
+    dumpers: list[Callable[[Any], bytes]] = [pickle.dumps]
+    with suppress(ImportError):
+        dumpers.insert(0, import_module("cloudpickle").dumps)
+    errors = []
+    for dumps in dumpers:
+        try:
+            return dumps(shared)
+        except Exception as error:  # what a function by value uses may not be pickled
+            errors.append(error)
+    remedy = "or use threads" if len(dumpers) > 1 else f"use threads, or {_INSTALL}"
+    raise InputError(
+        "The metrics of a sweep must be importable in the executor's processes, and "
+        f"{short_repr(shared.metrics)} cannot be pickled ({errors[0]}). Define them as functions at the top "
+        f"of a module, use those of kic.metrics, {remedy}.",
+        key="of",
+    )
 
 
 def _unpacked(func: Callable[..., Any], shared: bytes, *job: Any) -> Any:
@@ -83,6 +94,6 @@ def _load(shared: bytes) -> Any:
     except (AttributeError, ImportError) as error:
         raise InputError(
             f"A process of the executor cannot import a metric: {error}. Define it as a function in a module "
-            "that is installed there, not in the session.",
+            f"that is installed there, not in the session, or {_INSTALL}.",
             key="of",
         ) from None

@@ -12,7 +12,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description.parts import COM
-from kic.errors import InputError, invalid, short_repr, unknown
+from kic.errors import InputError, KicError, invalid, short_repr, unknown
 from kic.kinematics.state import only_coordinates
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, integer, is_function, mapping
@@ -83,6 +83,8 @@ def sweep(
     except Exception as error:
         with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
             error.sweep = job.result(str(error))  # type: ignore[attr-defined]
+            if not isinstance(error, KicError):
+                error.add_note("The results of the sweep so far are the attribute `sweep` of this error.")
         raise
     finally:
         job.bar.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from types import SimpleNamespace
 
@@ -15,7 +17,7 @@ from raising import raises
 
 import kic
 from kic.numerics.progress import REFRESH_S, Bar
-from kic.sweeps.executor import _unpacked
+from kic.sweeps.executor import _load, _unpacked, pickled
 from kic.sweeps.grid import make_grid
 
 ARM = kic.load("horn-two-link")
@@ -306,19 +308,65 @@ def test_threads(plain: kic.Sweep) -> None:
 def test_processes(plain: kic.Sweep) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         same(plain, FIVE.sweep(WIDE, ASKED, executor=pool, chunk=200), 1e-12)
-        with pytest.raises(kic.InputError, match=r"must be importable.*<lambda>.*use threads"):
-            FIVE.sweep(WIDE, lambda c: c.value("tip.x"), executor=pool)
         # errors come home
         with raises(kic.UnknownNameError, name="tipp.x"):
             FIVE.sweep(WIDE, "tipp.x", executor=pool)
 
 
-def test_metrics_that_processes_cannot_import_raise() -> None:
-    import pickle
+@pytest.mark.slow
+def test_functions_of_the_session_run_in_processes() -> None:
+    pytest.importorskip("cloudpickle")
+    row = "tip.x"
 
-    sent = pickle.dumps(sweeping.height).replace(b"height", b"heigth")
+    def reach(c: kic.Configuration) -> np.ndarray:
+        return c.value(row)
+
+    reach.__module__ = "__main__"
+    grid = {"shoulder": [0.0, 1.0], "elbow": 0.3}
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        for metric in (reach, {"reach": lambda c: c.value("tip.x")}):
+            assert (ARM.sweep(grid, metric, executor=pool)["reach"] == ARM.sweep(grid, row)[row]).all()
+
+
+@pytest.mark.parametrize("error", [None, TypeError("cannot pickle a lock")])
+def test_metrics_that_processes_cannot_import_raise(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without cloudpickle, and where it fails, functions of modules are sent by name, and lambdas raise."""
+
+    def dumps(shared: object) -> bytes:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "cloudpickle", SimpleNamespace(dumps=dumps) if error else None)
+    sent = pickled(sweeping.height)
+    assert _load(sent) is sweeping.height
+    remedy = "cannot pickle a lock.*or use threads" if error else "use threads, or install cloudpickle"
+    with pytest.raises(kic.InputError, match=f"must be importable.*<lambda>.*{remedy}"):
+        pickled(SimpleNamespace(metrics=lambda c: c))
     with raises(kic.InputError, key="of"):
-        _unpacked(len, sent)
+        _unpacked(len, sent.replace(b"height", b"heigth"))
+
+
+class Broken(Executor):
+    """Executor that breaks after its first job."""
+
+    count = 0
+
+    def submit(self, function, *call, **more) -> Future:
+        future, self.count = Future(), self.count + 1
+        if self.count > 1:
+            future.set_exception(BrokenProcessPool("a process ended"))
+        else:
+            future.set_result(function(*call))
+        return future
+
+
+def test_broken_pool_names_the_results_so_far() -> None:
+    grid = {"shoulder": [0.0, 1.0], "elbow": 0.3}
+    with pytest.raises(BrokenProcessPool) as caught:
+        ARM.sweep(grid, "tip.x", executor=Broken(), chunk=1)
+    assert "attribute `sweep`" in caught.value.__notes__[0]
+    assert np.isfinite(caught.value.sweep["tip.x"]).tolist() == [True, False]
 
 
 class Slow(Executor):
