@@ -1121,7 +1121,7 @@ class Mechanism(Printable, MechanismDescription):
             Metrics: functions of a `Configuration` with a batch of n members that return n numbers, or a dict
             of several by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or
             "transmission", "min_singular_value", "static_effort" for those of `kic.metrics` without
-            arguments. The keys of a dict name the metrics.
+            arguments. The keys of a dict name the metrics; one that is called like an axis must equal it.
         near : Configuration, optional
             One configuration, the start of the branch; by default the reference configuration. Open chains in
             their own coordinates need none.

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import Any
 
@@ -59,10 +59,11 @@ class DataTable:
         if names is None:
             return self
         there = {variable.name: variable for variable in self.variables}
-        for name in names_of(names, "of", 1):
-            if name not in there:
+        index, wanted = [axis.name for axis in self.index], names_of(names, "of", 1)
+        for name in wanted:
+            if name not in there and name not in index:
                 raise unknown("column", name, self.title, there)
-        return replace(self, variables=tuple(there[name] for name in names_of(names, "of")))
+        return replace(self, variables=tuple(there[name] for name in wanted if name in there))
 
     @property
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -88,7 +89,7 @@ class DataTable:
         """Return an xarray Dataset with labelled axes, whose variables have the attribute "units"."""
         xarray = import_optional("xarray", "tables", "Labelled arrays require xarray")
         shape = tuple(len(list(axis.labels)) for axis in self.index)
-        axes = {axis.name: axis for v in self.variables for axis in (*self.index, *v.axes)}
+        axes = {axis.name: axis for axis in chain(self.index, *(v.axes for v in self.variables))}
         made = {}
         for v in self.variables:
             dims = [axis.name for axis in (*self.index, *v.axes)]

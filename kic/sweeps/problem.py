@@ -19,6 +19,9 @@ from kic.transfer.closure import Closure
 from kic.transfer.continuation import continue_to
 from kic.transfer.targets import PoseTarget
 
+# rounding of the values of a metric that is an axis of the grid
+AXIS_RTOL = 1e-9
+
 
 class CellResult(NamedTuple):
     """Metrics of some cells."""
@@ -40,6 +43,8 @@ class SweepProblem:
     # rows and bodies that the grid gives, as in `Targets`
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
+    # names of the grid's axes
+    axes: tuple[str, ...]
     # functions of a `Configuration` (n,)
     metrics: Mapping[str, Callable[[Configuration], Any]]
 
@@ -113,6 +118,15 @@ class SweepProblem:
                     name=key,
                     got=value,
                 )
+            if key in self.axes:
+                axis = Configuration(model, (len(good),), states[good]).value(key)
+                atol = AXIS_RTOL * np.abs(axis).max()
+                if a.shape != good.shape or not np.allclose(a, axis, AXIS_RTOL, atol):
+                    raise InputError(
+                        f"The metric '{key}' must equal the axis of this name, got other values. Rename it.",
+                        key="of",
+                        name=key,
+                    )
             whole = np.full((len(states), *a.shape[1:]), np.nan)
             whole[good] = a
             values[key] = whole

@@ -90,6 +90,8 @@ class Sweep(Printable, Tabular):
         index = tuple(TableAxis(axis, x, row_unit(self.mechanism, axis)) for axis, x in self.axes.items())
         made = []
         for name, values in self.values.items():
+            if name in self.axes:  # the same values
+                continue
             more = values.shape[len(self.shape) :]
             axes = tuple(TableAxis(f"{name}_{k + 1}", range(n)) for k, n in enumerate(more))
             made.append(Variable(name, values, self.units.get(name, ""), axes))

@@ -70,7 +70,7 @@ def sweep(
         )
     targets, _ = model.position_problem(cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
-    problem = SweepProblem(mechanism, targets.names, targets.held, metrics)
+    problem = SweepProblem(mechanism, targets.names, targets.held, tuple(cells.axes), metrics)
     known = {name: one.unit(mechanism) for name, one in metrics.items() if isinstance(one, Metric)}
     workers = ParallelMap(problem, executor, size)
     job = _Job(mechanism, cells, metrics, {**known, **units}, continuation, workers, Bar(progress))

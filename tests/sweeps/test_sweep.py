@@ -369,6 +369,37 @@ def test_broken_pool_names_the_results_so_far() -> None:
     assert np.isfinite(caught.value.sweep["tip.x"]).tolist() == [True, False]
 
 
+AXES = {"tip.x": np.linspace(10, 30, 3), "tip.y": [0.0, 20.0]}
+SAME = {
+    "name": ["transmission", "tip.x"],
+    "function": {"transmission": kic.metrics.transmission(), "tip.x": lambda c: c.value("tip.x")},
+    "part of a dict": ["transmission", lambda c: {"tip.x": c.value("tip.x"), "tip.y": c.value("tip.y")}],
+}
+
+
+@pytest.mark.parametrize("of", SAME.values(), ids=SAME)
+def test_metric_that_is_an_axis(of, tmp_path) -> None:
+    s = FIVE.sweep(AXES, of)
+    assert 0 < s.reached.sum() < 6
+    np.testing.assert_allclose(s["tip.x"], np.where(s.reached, AXES["tip.x"][:, None], np.nan), rtol=1e-12)
+    s.to_csv(tmp_path / "s.csv")
+    head = (tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert re.sub(r" \(.*?\)", "", head) == "tip.x,tip.y,transmission,reached"
+    pytest.importorskip("pandas")
+    assert list(s.to_dataframe().reset_index()) == ["tip.x", "tip.y", "transmission", "reached"]
+    assert list(s.to_dataframe(of="tip.x").reset_index()) == ["tip.x", "tip.y"]
+    pytest.importorskip("xarray")
+    assert s.to_xarray().transmission.dims == ("tip.x", "tip.y")
+    assert s.to_xarray(of="tip.x")["tip.x"].values.tolist() == [10.0, 20.0, 30.0]
+
+
+@pytest.mark.parametrize("other", [lambda c: c.value("tip.y"), lambda c: c.value("tip")], ids=["y", "tip"])
+def test_metric_that_is_called_like_an_axis_and_differs(other) -> None:
+    for of in ({"tip.x": other}, lambda c: {"tip.x": other(c)}):
+        with raises(kic.InputError, key="of", name="tip.x"):
+            FIVE.sweep(AXES, of)
+
+
 class Slow(Executor):
     """Executor whose jobs never finish."""
 
