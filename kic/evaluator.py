@@ -65,7 +65,7 @@ class Evaluator(ABC):
     Attributes
     ----------
     question : str
-        The question.
+        The question, which is also the ``__name__``.
     motion : tuple of str
         Names of the arguments after the state.
     names : tuple of str
@@ -87,6 +87,11 @@ class Evaluator(ABC):
     question: str
     motion: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+
+    @property
+    def __name__(self) -> str:
+        """Name of the question, by which Dask and others name tasks."""
+        return self.question.replace(" ", "_")
 
     @property
     def coordinates(self) -> tuple[str, ...]:

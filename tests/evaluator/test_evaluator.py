@@ -15,6 +15,7 @@ from raising import raises
 from sampling import random_posture, random_tree
 
 import kic
+from kic.evaluator import Tables
 from kic.kernels.jit import entry
 from kic.transfer.program import ARGUMENTS
 
@@ -85,6 +86,20 @@ def test_quaternions_are_brought_to_unit_length() -> None:
     c = random_posture(np.random.default_rng(2), m)
     f = m.prepare("coefficients", of=["p0"])
     assert np.allclose(f(3 * c.state).p0.H, c.coefficients("p0").H, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        *((one, {}) for one in ("dynamics", "inverse_dynamics", "forward_dynamics", "position")),
+        *((one, {"of": "platform"}) for one in ("coefficients", "motion", "operational_space", "pose")),
+        ("resolve_redundancy", {"of": "platform"}),
+    ],
+)
+def test_evaluators_are_named_by_their_question(question: str, options: dict) -> None:
+    """Dask splits names of tasks at hyphens, which names of mechanisms may have."""
+    assert kic.load("gough-stewart").prepare(question, **options).__name__ == question
+    assert Tables.__name__ == "Tables"
 
 
 def test_names_that_clash_or_are_not_there() -> None:
@@ -215,6 +230,7 @@ def test_results_can_be_copied_and_sent() -> None:
 def test_memory_of_results_is_released() -> None:
     m = kic.load("five-bar")
     f = m.prepare(["coefficients", "dynamics"], of=["tip"])
+    assert f.__name__ == "coefficients_and_dynamics"
     made = f(m.at().state)
     tables = [weakref.ref(table) for table in (made._rows, made._model)]
     del made
