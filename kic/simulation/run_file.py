@@ -114,6 +114,12 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
         with ZipFile(raw) as archive:
             members = archive.infolist()
             names = [member.filename.removesuffix(".npy") for member in members]
+            if sum(member.file_size for member in members) > EXPANSION_MAX * size:
+                raise _RunFileError(
+                    f"it would unpack to more than {EXPANSION_MAX} times its size", limit=EXPANSION_MAX
+                )
+            if "attributes" in names:
+                _check_format(path, archive.read(members[names.index("attributes")]))
             known = (*ALL_ARRAYS, *TEXTS)
             if len(set(names)) < len(names) or not set(names) <= {*known, *CONTROL_ARRAYS}:
                 raise _RunFileError("it has unknown or repeated entries")
@@ -121,15 +127,26 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
             missing = [name for name in (*known, *some) if name not in names]
             if missing:
                 raise _RunFileError(f"'{missing[0]}' is missing", key=missing[0])
-            if sum(member.file_size for member in members) > EXPANSION_MAX * size:
-                raise _RunFileError(
-                    f"it would unpack to more than {EXPANSION_MAX} times its size", limit=EXPANSION_MAX
-                )
             parts = {
                 name: _array(name, archive.read(member)) for name, member in zip(names, members, strict=True)
             }
     texts = {name: str(parts.pop(name)) for name in TEXTS}
     return parts, texts
+
+
+def _check_format(path: str | os.PathLike[str], data: bytes) -> None:
+    """Check the format in the attributes of a file, whose other entries depend on it."""
+    attributes = json.loads(str(_array("attributes", data)))
+    got = attributes.get("format", FORMAT) if isinstance(attributes, dict) else FORMAT
+    if got != FORMAT:
+        raise ModelFileError(
+            f"'{path}' is a run of format {got!r:.20}, and this version of kic reads format {FORMAT}. Load "
+            "it with the version that wrote it, and export it with to_csv, or simulate again.",
+            path=path,
+            key="format",
+            got=got,
+            expected=FORMAT,
+        )
 
 
 def _array(name: str, data: bytes) -> np.ndarray:
@@ -163,8 +180,6 @@ def _attributes(text: str) -> dict[str, Any]:
     attributes = json.loads(text)
     if not isinstance(attributes, dict) or not set(KEYS) <= set(attributes) <= {*KEYS, *OPTIONAL_KEYS}:
         raise _RunFileError("its table of attributes is not that of a run")
-    if attributes["format"] != FORMAT:
-        raise _RunFileError(f"it is of format {attributes['format']!r:.20}, expected {FORMAT}", key="format")
     for key, least in (("steps", 0), ("charts", 1)):
         if type(attributes[key]) is not int or not least <= attributes[key] < 2**63:
             raise _RunFileError(

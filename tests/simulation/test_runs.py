@@ -275,6 +275,31 @@ def test_files_that_hold_no_run_are_rejected(tmp_path, what: str) -> None:
         kic.Simulation.load(file)
 
 
+def older(arrays: dict) -> None:
+    """Leave out what later formats added."""
+    for key in [key for key in arrays if key.startswith(("actuator", "control"))]:
+        del arrays[key]
+
+
+@pytest.mark.parametrize("change", [lambda arrays: None, older, lambda a: a.update(later=a["t"])])
+@pytest.mark.parametrize("number", [2, 4, "3", None])
+def test_files_of_other_formats_name_them(tmp_path, number, change) -> None:
+    """The format is checked before the entries, which depend on it."""
+    import json
+
+    file, m = tmp_path / "run.npz", pendulum()
+    m.simulate([0, 0.1], near=m.at([1.0])).save(file)
+    with np.load(file) as z:
+        arrays = dict(z)
+    attributes = json.loads(str(arrays["attributes"]))
+    assert attributes.pop("actuators")
+    arrays["attributes"] = np.array(json.dumps(attributes | {"format": number}))
+    change(arrays)
+    np.savez(file, **arrays)
+    with raises(kic.ModelFileError, path=file, key="format", got=number, expected=attributes["format"]):
+        kic.Simulation.load(file)
+
+
 def spoilt(file, **changes) -> None:
     """Save a run file again with some arrays changed, and without its digest."""
     import json
