@@ -137,8 +137,8 @@ class Animated:
         trace : str or list of str, optional
             Points, frames, centres of mass and bodies whose curves are shown.
         host : str
-            Address at which the page is served; by default only this computer can open it. "0.0.0.0" allows
-            everyone who has the token, and a warning says so.
+            Address at which the page is served; by default only this computer can open it. "0.0.0.0", or
+            "::" for IPv6, allows everyone who has the token, and a warning says so.
         port : int
             Port of the page; the next free one if it is in use.
         proxy : str, optional

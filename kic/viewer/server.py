@@ -131,13 +131,15 @@ def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -
         raise InputError(message + "'https://hub.org/user/me/proxy/{port}'.", key="proxy", got=proxy)
     try:
         # viser reports an error only in its thread
-        with socket.create_server((host or "an empty text", 0)) as probe:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host or "an empty text", 0), family=family) as probe:
             place = ipaddress.ip_address(probe.getsockname()[0])
     except OSError as error:
         message = f"`host` must be an address of this computer, got {host!r}: {error}. Leave it out to serve "
         raise InputError(message + "the page to this computer only.", key="host", got=host) from None
     guard = Guard(secrets.token_urlsafe(), host)
-    server = _start(viser, guard, host, port, "127.0.0.1" if place.is_unspecified else host)
+    loopback = "127.0.0.1" if place.version == 4 else "::1"
+    server = _start(viser, guard, host, port, loopback if place.is_unspecified else host)
     if not place.is_loopback:
         warnings.warn_explicit(_OPEN, UserWarning, "kic", 0, "kic.viewer")
     server.gui.configure_theme(show_share_button=False, show_logo=False)
@@ -156,7 +158,8 @@ def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -
         guard.proxies = name, plain
         # JupyterHub takes `token` in a query for its own
         return Page(server, address, f"{address}{guard.token}/")
-    address = f"http://{socket.gethostname() if place.is_unspecified else host}:{own}/"
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{socket.gethostname() if place.is_unspecified else name}:{own}/"
     return Page(server, address, f"{address}?token={guard.token}")
 
 

@@ -275,6 +275,25 @@ def test_server_ports_and_hosts() -> None:
         m.view(host="203.0.113.7")  # an address for documentation, of no computer
 
 
+@pytest.mark.filterwarnings("ignore:The page of the viewer is open")
+@pytest.mark.parametrize(
+    ("host", "name"), [("0.0.0.0", socket.gethostname()), ("::", socket.gethostname()), ("::1", "[::1]")]
+)
+def test_inline_frames_of_hosts(host: str, name: str) -> None:
+    """The frame of a notebook has an address to which a browser can connect."""
+    pytest.importorskip("viser")
+    try:
+        with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            pass
+    except OSError:
+        pytest.skip("this computer has no IPv6")
+    viewer = kic.load("four-bar").view(host=host)
+    try:
+        assert f'src="http://{name}:{viewer.server.get_port()}/?token=' in viewer._repr_html_()
+    finally:
+        viewer.stop()
+
+
 def test_assembly_modes_and_changes() -> None:
     session = Session(kic.load("four-bar").at({"A": 1.2}))
     modes = session.modes()
