@@ -149,6 +149,7 @@ def sensitivity(
     make : callable
         Makes a mechanism from numbers x (K,), such as link lengths or DH rows. It is called with complex x
         and must use analytic functions of NumPy: no abs, no ``float``, no branches on signs that matter.
+        Functions of `kic.linkages` are analytic in their lengths, angles and masses.
     of : callable
         Computes the result from the mechanism that it is given, and returns an array of any shape.
     x : (K,) array_like
@@ -163,7 +164,8 @@ def sensitivity(
     ------
     InputError
         For a function that is none, numbers of another shape, a mechanism that does not depend on a number,
-        and results as in `Mechanism.sensitivity`.
+        results as in `Mechanism.sensitivity`, and a linkage drawn with links in line or equal lengths, where
+        its reference configuration has no derivative.
     KicError
         Any error that `make` or `of` raises.
 
@@ -177,6 +179,14 @@ def sensitivity(
     ...     return kic.Mechanism("pendulum", [rod], [pin], gravity=(0, -9.81, 0))
     >>> kic.sensitivity(pendulum, lambda m: m.at([0.0]).dynamics().load, [0.5]).tolist()
     [[-19.62]]
+
+    The angle of a rocker, by the lengths of ground and crank:
+
+    >>> def four_bar(x):
+    ...     return kic.linkages.four_bar(ground=x[0], crank=x[1], coupler=3.5, rocker=3.0)
+    >>> S = kic.sensitivity(four_bar, lambda m: m.at({"A": 1.2}).value("D"), [4.0, 1.0])
+    >>> S.round(6).tolist()
+    [0.292781, -0.292394]
     """
     _require_function(of)
     if not is_function(make):

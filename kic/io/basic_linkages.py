@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import acos, atan2, cos, pi, sin, sqrt
+from math import pi
 from typing import Any, Literal
 
 import numpy as np
 
 from kic.description.parts import Distance, Joint, Point
 from kic.errors import InputError, invalid
-from kic.io.linkage_parts import Parts, apex, lengths, line_angle, number, on_bar, one_of, polar, two_numbers
+from kic.io.linkage_parts import (
+    EQUAL_LENGTHS_RTOL,
+    Parts,
+    acos,
+    apex,
+    at_most,
+    atan2,
+    cos,
+    hypot,
+    largest,
+    lengths,
+    line_angle,
+    norm,
+    number,
+    on_bar,
+    one_of,
+    polar,
+    sin,
+    sqrt,
+    two_numbers,
+)
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import choice
+from kic.numerics.arguments import choice, positive
 from kic.numerics.display import Printable, Summary
 
-# relative difference of sums of lengths below which a four-bar has a change point
-EQUAL_LENGTHS_RTOL = 1e-12
 FourBarType = Literal[
     "crank-rocker", "rocker-crank", "double-crank", "double-rocker", "triple-rocker", "change-point"
 ]
@@ -89,7 +107,8 @@ def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) 
     >>> motion.type, motion.grashof, [round(float(x), 4) for x in motion.rocker]
     ('crank-rocker', True, [1.77, 2.4675])
     """
-    g, c, p, r = lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
+    given = {"ground": ground, "crank": crank, "coupler": coupler, "rocker": rocker}
+    g, c, p, r = (positive(name, value) for name, value in given.items())
     _check_closing(ground=g, crank=c, coupler=p, rocker=r)
     shortest, *middle, longest = sorted((g, c, p, r))
     margin = sum(middle) - shortest - longest
@@ -107,22 +126,21 @@ def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) 
     return FourBarMotion(type_, grashof, margin, _angles(g, c, p, r), (pi - high, pi - low), transmission)
 
 
-def _angles(base: float, arm: float, one: float, other: float) -> tuple[float, float]:
+def _angles(base: complex, arm: complex, one: complex, other: complex) -> tuple[Any, Any]:
     """Return the range of the angle between two links such that the other two span their ends."""
-    least, largest = abs(one - other), one + other
-    low = _corner(base, arm, max(least, abs(base - arm)))
-    high = _corner(base, arm, min(largest, base + arm))
-    through_zero, through_pi = least <= abs(base - arm), largest >= base + arm
-    if through_zero and through_pi:
-        return (0.0, 2 * pi)
-    if through_zero:
-        return (-high, high)
-    return (low, 2 * pi - low) if through_pi else (low, high)
+    size = base + arm + one + other
+    gap, least = (x if x.real >= 0 else -x for x in (base - arm, one - other))
+    through_zero, through_pi = at_most(least, gap, size), at_most(base + arm, one + other, size)
+    low = 0.0 if through_zero else _corner(base, arm, least)
+    if through_pi:
+        return (low, 2 * pi - low)
+    high = _corner(base, arm, one + other)
+    return (-high if through_zero else low, high)
 
 
-def _corner(a: float, b: float, opposite: float) -> float:
+def _corner(a: complex, b: complex, opposite: complex) -> Any:
     """Return the angle of a triangle between sides a and b."""
-    return acos(min(1.0, max(-1.0, (a * a + b * b - opposite * opposite) / (2 * a * b))))
+    return acos((a * a + b * b - opposite * opposite) / (2 * a * b))
 
 
 def _check_closing(**lengths: float) -> None:
@@ -185,12 +203,16 @@ def four_bar(
     """
     g, c, p, r = lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
     choice("branch", branch, ("open", "crossed"))
-    low, high = four_bar_motion(g, c, p, r).crank
+    low, high = four_bar_motion(g.real, c.real, p.real, r.real).crank
+    if angle is None:
+        low, high = _angles(g, c, p, r)
     theta = low + (high - low) / 3 if angle is None else number("angle", angle)
     A, B, D = np.zeros(3), polar(c, theta), np.array([g, 0.0, 0.0])
     C = apex(B, D, p, r, 1.0 if branch == "open" else -1.0)
     if C is None:
-        message = f"`angle` must be within the range of the crank, {low:.4g} to {high:.4g}, got {theta:g}."
+        message = (
+            f"`angle` must be within the range of the crank, {low:.4g} to {high:.4g}, got {theta.real:g}."
+        )
         raise InputError(message, key="angle", got=theta, range=(low, high))
     parts = Parts(name, masses, A=theta)
     for body, a, b in (("crank", A, B), ("coupler", B, C), ("rocker", D, C)):
@@ -252,10 +274,10 @@ def slider_crank(
     e, theta = number("offset", offset), number("angle", angle)
     A, B = np.zeros(3), polar(c, theta)
     square = p * p - (B[1] - e) ** 2
-    if not square > 0:
+    if not square.real > 0:
         rule = f"must exceed the distance {abs(B[1] - e):g} from the crank pin to the line of the slider"
-        raise invalid("rod", rule, p, shown=f"{p:g}")
-    C = np.array([B[0] + sqrt(square), e, 0.0])
+        raise invalid("rod", rule, p, shown=f"{p.real:g}")
+    C = np.array([B[0] + sqrt(square, p * p), e, 0.0])
     parts = Parts(name, masses, A=theta)
     for body, a, b in (("crank", A, B), ("rod", B, C), ("slider", C, C)):
         parts.bar(body, a, b)
@@ -263,9 +285,7 @@ def slider_crank(
     parts.hinge("A", ("ground", "crank"), A, theta)
     parts.hinge("B", ("crank", "rod"), B, turned - theta)
     parts.hinge("C", ("rod", "slider"), C, -turned)
-    parts.joints.append(
-        Joint("D", "prismatic", ("ground", "slider"), tuple(C), (1.0, 0.0, 0.0), value=float(C[0]))
-    )
+    parts.joints.append(Joint("D", "prismatic", ("ground", "slider"), tuple(C), (1.0, 0.0, 0.0), value=C[0]))
     parts.points.append(Point("tip", "slider", tuple(C)))
     return parts.mechanism(["A"], rest)
 
@@ -322,30 +342,32 @@ def five_bar(
     g, a, b, p, r = lengths(ground=ground, left=left, right=right, left_rod=left_rod, right_rod=right_rod)
     if angles is None:
         # proximal links at opposite angles, with elbows in the middle of the distances that the rods span
-        nearest, farthest = max(0.0, g - a - b, abs(a - b) - g), g + a + b
-        least, largest = max(abs(p - r), nearest), min(p + r, farthest)
-        if not least < largest:
+        size, gaps = g + a + b + p + r, (0.0, g - a - b, a - b - g, b - a - g)
+        least, most = largest(size, *gaps, p - r, r - p), -largest(size, -(p + r), -(g + a + b))
+        if not least.real < most.real:
+            nearest, farthest = max(x.real for x in gaps), (g + a + b).real
             message = (
                 f"`distal` must span the elbows, which are {nearest:g} to {farthest:g} apart, got rods that "
-                f"span {abs(p - r):g} to {p + r:g}."
+                f"span {abs(p - r):g} to {(p + r).real:g}."
             )
             raise InputError(message, key="distal", got=p + r)
-        width = (least + largest) / 2
+        width = (least + most) / 2
         # 4 a b cos² + 2 g (a + b) cos = width² − g² − (b − a)²
         middle = g * (a + b)
-        root = sqrt(max(0.0, middle**2 + 4 * a * b * (width**2 - g**2 - (b - a) ** 2)))
-        share = min(1.0, max(-1.0, (root - middle) / (4 * a * b)))
-        angles = (pi - acos(share), acos(share))
+        root = sqrt(middle**2 + 4 * a * b * (width**2 - g**2 - (b - a) ** 2), middle**2)
+        corner = acos((root - middle) / (4 * a * b))
+        angles = (pi - corner, corner)
     one, two = two_numbers("angles", angles)
     A, E = np.zeros(3), np.array([g, 0.0, 0.0])
     B, D = polar(a, one), E + polar(b, two)
     C = apex(B, D, p, r, 1.0)
     if C is None:
+        gap = hypot(*(D - B)[:2]).real
         message = (
-            f"`angles` must place the elbows within the reach of the rods, got {np.hypot(*(D - B)[:2]):g} "
-            f"between elbows and rods of {p:g} and {r:g}."
+            f"`angles` must place the elbows within the reach of the rods, got {gap:g} between elbows and "
+            f"rods of {p.real:g} and {r.real:g}."
         )
-        raise InputError(message, key="angles", distance=float(np.hypot(*(D - B)[:2])))
+        raise InputError(message, key="angles", distance=gap)
     parts = Parts(name, masses, A=one, E=two)
     for body, u, v in (("left", A, B), ("right", E, D), ("left_rod", B, C), ("right_rod", D, C)):
         parts.bar(body, u, v)
@@ -423,12 +445,12 @@ def stewart(
         (h,) = lengths(height=height)
     else:
         (L,) = lengths(leg_length=leg_length)
-        flat = float(np.linalg.norm(base[0] - top[0]))
-        if not flat < L:
-            message = f"`leg_length` must exceed {flat:g}, the distance of the circles, got {L:g}."
+        flat = norm(base[0] - top[0])
+        if not flat.real < L.real:
+            message = f"`leg_length` must exceed {flat.real:g}, the distance of the circles, got {L.real:g}."
             raise InputError(message, key="leg_length", got=L)
-        h = sqrt(L * L - flat * flat)
-    top[:, 2] = h
+        h = sqrt(L * L - flat * flat, L * L)
+    top = top + np.array([0.0, 0.0, h])
     parts = Parts(name, masses)
     names = [f"L{k}" for k in range(1, 7)]
     if choice("legs", legs, ("UPS", "distance")) == "distance":
@@ -505,16 +527,16 @@ def delta(
     if height is None:
         theta = number("angle", angle)
         gap = R + a * cos(theta) - r
-        if not p > abs(gap):
-            raise invalid("forearm", f"must exceed {abs(gap):g} at this angle", p, shown=f"{p:g}")
-        z = -a * sin(theta) - sqrt(p * p - gap * gap)
+        if not p.real > abs(gap):
+            raise invalid("forearm", f"must exceed {abs(gap):g} at this angle", p, shown=f"{p.real:g}")
+        z = -a * sin(theta) - sqrt(p * p - gap * gap, p * p)
     else:
         z = -lengths(height=height)[0]
         # two-link arm from the hinge to the rod's end on the platform
         x = r - R
         d = sqrt(x * x + z * z)
-        if not abs(a - p) < d < a + p:
-            raise invalid("height", "must be within the reach of arm and forearm", -z, shown=f"{-z:g}")
+        if not abs(a - p) < d.real < (a + p).real:
+            raise invalid("height", "must be within the reach of arm and forearm", -z, shown=f"{-z.real:g}")
         theta = -atan2(z, x) - acos((a * a + d * d - p * p) / (2 * a * d))
     parts = Parts(name, masses)
     for k in range(3):

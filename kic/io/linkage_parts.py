@@ -1,9 +1,15 @@
-"""Helpers of the linkages: points in the plane, and bodies, joints and points under construction."""
+"""Helpers of the linkages: points in the plane, and bodies, joints and points under construction.
+
+Numbers may carry a complex step of a sensitivity. The functions below are those of `math` and NumPy for real
+numbers, and analytic for a step. They raise `InputError` where they have no derivative.
+"""
 
 from __future__ import annotations
 
+import cmath
+import math
 from collections.abc import Iterable, Mapping
-from math import atan2, cos, pi, sin, sqrt
+from math import pi
 from typing import Any
 
 import numpy as np
@@ -12,21 +18,37 @@ from kic.description.parts import Body, Joint, Point, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import mapping, positive
-from kic.numerics.arrays import numbers, real_array
+from kic.numerics.arguments import mapping
+from kic.numerics.arrays import as_array, numbers, reals, require_real, step_vanishes
+
+# relative difference of lengths, or of their sums, below which they are equal
+EQUAL_LENGTHS_RTOL = 1e-12
 
 
-def lengths(**given: Any) -> list[float]:
+def real_or_stepped(name: str, value: Any, *shape: int) -> np.ndarray:
+    """Return the array of `real_array`; inside `stepping` it may have complex steps."""
+    a = as_array(name, value, *shape)
+    known = reals(a)
+    return require_real(name, a) if known is None else known
+
+
+def lengths(**given: Any) -> list[Any]:
     """Return positive lengths."""
-    return [positive(name, value) for name, value in given.items()]
+    found = []
+    for name, value in given.items():
+        a = reals(value)
+        if a is None or a.ndim or not a.real > 0:
+            raise invalid(name, "must be a positive finite number", value)
+        found.append(a.item())
+    return found
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> Any:
     """Return a finite number."""
-    a = real_array(name, value)
+    a = real_or_stepped(name, value)
     if a.ndim:
         raise invalid(name, "must be a number", value)
-    return float(a)
+    return a.item()
 
 
 def one_of(**given: Any) -> None:
@@ -37,34 +59,100 @@ def one_of(**given: Any) -> None:
         raise InputError(f"Exactly one of `{one}` and `{other}` must be given, got {got}.", key=one, got=got)
 
 
-def two_numbers(name: str, value: Any, repeat: bool = False) -> tuple[float, float]:
+def two_numbers(name: str, value: Any, repeat: bool = False) -> tuple[Any, Any]:
     """Return two finite numbers, or one as both if it may `repeat`."""
     if repeat and numbers(name, value).ndim == 0:
         return (number(name, value),) * 2
-    a = real_array(name, value, 2)
+    a = real_or_stepped(name, value, 2)
     if a.ndim != 1:
         raise invalid(name, "must be two numbers", value)
-    return float(a[0]), float(a[1])
+    return a[0].item(), a[1].item()
 
 
-def apex(a: np.ndarray, b: np.ndarray, one: float, other: float, side: float) -> np.ndarray | None:
+def _not_smooth() -> InputError:
+    return InputError(
+        "The reference configuration must change smoothly with the numbers of the linkage, got one where "
+        "links are in line or lengths are equal. Give the angles of another one, or other lengths."
+    )
+
+
+def at_most(x: complex, y: complex, size: complex) -> bool:
+    """Return True if x is at most y; raise an error if a step decides, for lengths of a `size`."""
+    if abs(x.real - y.real) <= EQUAL_LENGTHS_RTOL * size.real and not step_vanishes(x - y, x, y):
+        raise _not_smooth()
+    return x.real <= y.real
+
+
+def largest(size: complex, *values: complex) -> Any:
+    """Return the largest number; raise an error if a step decides, for lengths of a `size`."""
+    found = max(values, key=lambda x: x.real)
+    for x in values:
+        at_most(x, found, size)
+    return found
+
+
+def sin(x: complex) -> Any:
+    """Return the sine."""
+    return cmath.sin(x) if x.imag else math.sin(x.real)
+
+
+def cos(x: complex) -> Any:
+    """Return the cosine."""
+    return cmath.cos(x) if x.imag else math.cos(x.real)
+
+
+def sqrt(x: complex, size: complex = 0.0) -> Any:
+    """Return the square root of a sum whose terms have a `size`, zero if rounding makes it negative."""
+    if x.imag and x.real <= EQUAL_LENGTHS_RTOL * size.real:
+        raise _not_smooth()
+    return cmath.sqrt(x) if x.imag else math.sqrt(max(x.real, 0.0))
+
+
+def acos(x: complex) -> Any:
+    """Return the arc cosine, that of ±1 for numbers that rounding moves beyond."""
+    if x.imag and abs(x.real) >= 1 - EQUAL_LENGTHS_RTOL:
+        raise _not_smooth()
+    return cmath.acos(x) if x.imag else math.acos(min(1.0, max(-1.0, x.real)))
+
+
+def hypot(x: complex, y: complex) -> Any:
+    """Return the length of a vector in the plane."""
+    return norm(np.array([x, y])) if x.imag or y.imag else float(np.hypot(x.real, y.real))
+
+
+def norm(v: np.ndarray) -> Any:
+    """Return the length of a vector."""
+    if v.imag.any() and not v.real.any():
+        raise _not_smooth()
+    return sqrt(v @ v)
+
+
+def atan2(y: complex, x: complex) -> Any:
+    """Return the angle of a vector in the plane."""
+    angle = math.atan2(y.real, x.real)
+    if not (x.imag or y.imag):
+        return angle
+    return angle + 1j * (x.real * y.imag - y.real * x.imag) / hypot(x, y).real ** 2
+
+
+def apex(a: np.ndarray, b: np.ndarray, one: complex, other: complex, side: float) -> np.ndarray | None:
     """Return the point at distances from a and b, left (side 1) or right of a to b; None if none is."""
     d = b - a
-    f = float(np.hypot(*d[:2]))
+    f = hypot(d[0], d[1])
     along = (f * f + one * one - other * other) / (2 * f) if f else np.inf
     square = one * one - along * along
-    if not square >= -1e-12 * one * one:
+    if not square.real >= -1e-12 * one.real * one.real:
         return None
     normal = np.array([-d[1], d[0], 0.0]) / f
-    return a + along * d / f + side * sqrt(max(square, 0.0)) * normal
+    return a + along * d / f + side * sqrt(square, one * one) * normal
 
 
-def polar(length: float, angle: float) -> np.ndarray:
+def polar(length: complex, angle: complex) -> np.ndarray:
     """Return the vector of a length and an angle in the plane."""
     return length * np.array([cos(angle), sin(angle), 0.0])
 
 
-def line_angle(a: np.ndarray, b: np.ndarray) -> float:
+def line_angle(a: np.ndarray, b: np.ndarray) -> Any:
     """Return the angle of the line from a to b in the plane."""
     return atan2(b[1] - a[1], b[0] - a[0])
 
@@ -72,14 +160,14 @@ def line_angle(a: np.ndarray, b: np.ndarray) -> float:
 class Parts:
     """Bodies, joints and points of a linkage under construction; hinges of given `angles` read them."""
 
-    def __init__(self, name: str, masses: Mapping[str, float] | None, **angles: float) -> None:
+    def __init__(self, name: str, masses: Mapping[str, float] | None, **angles: complex) -> None:
         self.name, self.masses = name, mapping("masses", {} if masses is None else masses, "bodies to masses")
         self.angles = angles
         self.bodies: list[Body] = []
         self.joints: list[Joint] = []
         self.points: list[Point] = []
 
-    def mass(self, name: str) -> float | None:
+    def mass(self, name: str) -> Any:
         """Return the mass of a body; None if it was not given."""
         given = self.masses.pop(name, None)
         return None if given is None else number("masses", given)
@@ -95,25 +183,28 @@ class Parts:
         """Add a body; without mass its centre is its reference point."""
         self.bodies.append(Body(name, mass=mass, com=tuple(com), inertia=inertia))
 
-    def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
+    def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: Any) -> None:
         """Add a revolute joint about z, which reads its given angle, or else `value` within ±π."""
-        value = self.angles.get(name, (value + pi) % (2 * pi) - pi)
+        value = self.angles.get(name, (value.real + pi) % (2 * pi) - pi + (value - value.real))
         self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=value))
 
-    def slide(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: float) -> None:
+    def slide(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: Any) -> None:
         """Add a prismatic joint along x."""
         self.joints.append(Joint(name, "prismatic", bodies, tuple(at), (1.0, 0.0, 0.0), value=value))
 
-    def disc(self, name: str, radius: float, height: float) -> None:
+    def disc(self, name: str, radius: complex, height: complex) -> None:
         """Add a uniform level disc about the z axis."""
         mass = self.mass(name)
         inertia = None if mass is None else mass * radius * radius / 4 * np.array([1.0, 1.0, 2.0])
         self.add(name, mass, np.array([0.0, 0.0, height]), inertia)
 
-    def box(self, name: str, size: np.ndarray, at: np.ndarray) -> None:
-        """Add a uniform box with its edges along the axes."""
-        mass = self.mass(name)
-        inertia = None if mass is None else mass / 12 * np.diag(size @ size - size * size)
+    def box(self, name: str, points: np.ndarray, at: np.ndarray) -> None:
+        """Add a uniform box with its edges along the axes, as large as the one around points."""
+        mass, inertia = self.mass(name), None
+        if mass is not None:
+            scale = np.abs(points).max()
+            size = np.array([largest(scale, *x) + largest(scale, *-x) for x in points.T])
+            inertia = mass / 12 * np.diag(size @ size - size * size)
         self.add(name, mass, at, inertia)
 
     def pinned(self, places: Mapping[str, np.ndarray], bodies: Mapping[str, Iterable[str]]) -> None:
@@ -134,7 +225,7 @@ class Parts:
             if name in known:
                 continue
             bars = list(zip(corners, corners[1:] or corners, strict=False))
-            share = np.array([np.linalg.norm(b - a) for a, b in bars])
+            share = np.array([norm(b - a) for a, b in bars])
             mass, share = self.mass(name), share / (share.sum() or 1.0)
             shell = [
                 (k, (a + b) / 2, k / 12 * ((b - a) @ (b - a) * np.eye(3) - np.outer(b - a, b - a)))
@@ -157,8 +248,7 @@ class Parts:
         cylinder, piston = f"cylinder{k}", f"piston{k}"
         self.bar(cylinder, b, middle)
         self.bar(piston, middle, t)
-        length = float(np.linalg.norm(leg))
-        self.joints.append(Joint(f"L{k}", "prismatic", (cylinder, piston), axis=tuple(leg), value=length))
+        self.joints.append(Joint(f"L{k}", "prismatic", (cylinder, piston), axis=tuple(leg), value=norm(leg)))
         self.joints.append(Joint(f"S{k}", "spherical", (piston, "platform"), tuple(t)))
         return leg
 
@@ -169,7 +259,7 @@ class Parts:
         across = np.cross(leg, tangent)
         # the first axis is level and perpendicular to the second, which is perpendicular to the leg
         first = np.cross(across, leg)
-        first, across = first / np.linalg.norm(first), across / np.linalg.norm(across)
+        first, across = first / norm(first), across / norm(across)
         joint = Joint(
             f"U{k}", "universal", (GROUND, f"cylinder{k}"), tuple(b), tuple(first), axis2=tuple(across)
         )
@@ -196,5 +286,5 @@ def on_bar(a: np.ndarray, b: np.ndarray, tip: Any) -> np.ndarray:
     if tip is None:
         return (a + b) / 2
     along, left = two_numbers("tip", tip)
-    u = (b - a) / np.linalg.norm(b - a)
+    u = (b - a) / norm(b - a)
     return a + along * u + left * np.array([-u[1], u[0], 0.0])

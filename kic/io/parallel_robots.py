@@ -11,9 +11,8 @@ import numpy as np
 from kic.description.parts import Distance, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
-from kic.io.linkage_parts import Parts, apex, lengths, polar
+from kic.io.linkage_parts import Parts, apex, lengths, polar, real_or_stepped
 from kic.mechanism import Mechanism
-from kic.numerics.arrays import as_array
 
 
 def three_rrr(
@@ -70,7 +69,7 @@ def three_rrr(
         out = polar(1.0, pi / 2 + 2 * pi / 3 * (k - 1))
         elbow = apex(R * out, r * out, a, b, -1.0)
         if elbow is None:
-            message = f"`distal` must span {abs(R - r):g} with `proximal`, got {b:g} and {a:g}."
+            message = f"`distal` must span {abs(R - r):g} with `proximal`, got {b.real:g} and {a.real:g}."
             raise InputError(message, key="distal", got=b)
         places |= {f"A{k}": R * out, f"B{k}": elbow, f"C{k}": r * out}
         bodies |= {f"arm{k}": [f"A{k}", f"B{k}"], f"rod{k}": [f"B{k}", f"C{k}"]}
@@ -247,15 +246,15 @@ def cable_robot(
     >>> bool(tension.min() >= 10.0 - 1e-9), len(tension)
     (True, 4)
     """
-    ends = as_array("anchors", anchors, *np.shape(anchors)[-2:])
+    ends = real_or_stepped("anchors", anchors, *np.shape(anchors)[-2:])
     size = ends.shape[-1] if ends.ndim == 2 else 0
     if size not in (2, 3):
         raise invalid("anchors", "must have shape (n, 3) or (n, 2)", ends.shape)
-    own = as_array("attachments", attachments, *ends.shape)
-    middle = ends.mean(axis=0) if center is None else as_array("center", center, size)
+    own = real_or_stepped("attachments", attachments, *ends.shape)
+    middle = ends.mean(axis=0) if center is None else real_or_stepped("center", center, size)
     ends, own, middle = (np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 3 - size)]) for x in (ends, own, middle))
     parts = Parts(name, masses)
-    parts.box("platform", np.ptp(own, axis=0), middle)
+    parts.box("platform", own, middle)
     names = [f"L{k + 1}" for k in range(len(ends))]
     for k, (a, b) in enumerate(zip(ends, middle + own, strict=True), 1):
         parts.points += [Point(f"A{k}", GROUND, tuple(a)), Point(f"B{k}", "platform", tuple(b))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import cos, pi, sin
+from math import pi
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,19 @@ from kic.description.parts import Point
 from kic.description.validation import GROUND
 from kic.errors import InputError
 from kic.io.basic_linkages import four_bar
-from kic.io.linkage_parts import Parts, apex, lengths, line_angle, number, on_bar, polar, two_numbers
+from kic.io.linkage_parts import (
+    Parts,
+    apex,
+    cos,
+    lengths,
+    line_angle,
+    norm,
+    number,
+    on_bar,
+    polar,
+    sin,
+    two_numbers,
+)
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, integer, mapping
 
@@ -92,10 +104,10 @@ def _six_bar(
     G = np.append(two_numbers("pivot", pivot), 0.0)
     F = apex(E, G, p, r, 1.0 if choice("dyad", dyad, ("left", "right")) == "left" else -1.0)
     if F is None:
-        gap = float(np.linalg.norm(G - E))
+        gap = norm(G - E).real
         message = (
             f"`rod` and `follower` must span the distance {gap:.4g} from the point of the {carrier} to "
-            f"`pivot` in the reference configuration, got {p:g} and {r:g}."
+            f"`pivot` in the reference configuration, got {p.real:g} and {r.real:g}."
         )
         raise InputError(message, key="rod", distance=gap)
     parts = Parts(name, own)
@@ -310,7 +322,7 @@ def scott_russell(
     places = {"A": np.zeros(3), "B": polar(c, theta), "C": x, "tip": y}
     bodies = {GROUND: "A", "crank": "AB", "rod": ("C", "B", "tip"), "slider": "C"}
     parts.pinned(places, bodies)
-    parts.slide("D", (GROUND, "slider"), x, float(x[0]))
+    parts.slide("D", (GROUND, "slider"), x, x[0])
     return parts.mechanism(["A"], rest)
 
 
@@ -360,14 +372,14 @@ def peaucellier(
     array([5.25, 5.25, 5.25])
     """
     (a, b, c), theta = lengths(long=long, short=short, crank=crank), number("angle", angle)
-    if a == b:
+    if a.real == b.real:
         raise InputError("`long` and `short` must differ, or the tip stays at O.", key="long", got=a)
     O, C = np.zeros(3), np.array([c, 0.0, 0.0])
     P = C + polar(c, theta)
     A, B = (apex(O, P, a, b, side) for side in (1.0, -1.0))
     if A is None or B is None:
-        gap = float(np.linalg.norm(P))
-        message = f"`angle` must place P between {abs(a - b):g} and {a + b:g} from O, got {gap:.4g}."
+        gap = norm(P).real
+        message = f"`angle` must place P between {abs(a - b):g} and {abs(a + b):g} from O, got {gap:.4g}."
         raise InputError(message, key="angle", distance=gap)
     parts = Parts(name, masses, C=theta)
     places = {"O": O, "C": C, "A": A, "B": B, "P": P, "Q": A + B - P}
@@ -418,8 +430,8 @@ def scissor_lift(
     """
     (l,), n = lengths(arm=arm), integer("stages", stages, 1)
     theta = number("angle", angle)
-    if not 0 < theta < pi / 2:
-        raise InputError(f"`angle` must be between 0 and π/2, got {theta:g}.", key="angle", got=theta)
+    if not 0 < theta.real < pi / 2:
+        raise InputError(f"`angle` must be between 0 and π/2, got {theta.real:g}.", key="angle", got=theta)
     w, h = l * cos(theta), l * sin(theta)
     left = {f"L{k}" if k else "A": np.array([0.0, k * h, 0.0]) for k in range(n + 1)}
     right = {f"R{k}": np.array([w, k * h, 0.0]) for k in range(n + 1)}
