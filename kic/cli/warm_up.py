@@ -53,7 +53,7 @@ def warm_up() -> None:
 
 
 def compile_kernels() -> None:
-    """Compile all kernels for real numbers, those of closed mechanisms in a second process, and load them."""
+    """Compile all kernels, those of closed mechanisms in a second process, and load them."""
     # without room or rights for a second process, this one compiles them all
     failures = suppress(OSError, ImportError, BrokenProcessPool)
     with failures, ProcessPoolExecutor(1, get_context("spawn"), _silence) as pool:
@@ -81,10 +81,12 @@ def track_paths(c: Configuration) -> None:
 
 
 def call_kernels(models: dict[str, str]) -> None:
-    """Call every kernel that models use with real numbers, in all forms that are compiled separately.
+    """Call every kernel that models use, in all forms that are compiled separately.
 
-    The order is such that two processes compile few kernels twice: those that both need come late.
+    Sensitivities and some rates are computed from complex numbers. The order is such that two processes
+    compile few kernels twice: those that both need come late.
     """
+    from kic.analysis.sensitivity import COMPLEX_STEP, with_complex_step
     from kic.io.toml import load
     from kic.simulation.controllers import OperationalSpaceControl
 
@@ -99,6 +101,9 @@ def call_kernels(models: dict[str, str]) -> None:
         control = OperationalSpaceControl(m, {row: 0.0}, 1.0, 1.0)
         control.start(near=c)
         control(0.0, (c.state[: m.dof], [0.0] * m.dof))
+        stepped = with_complex_step(m, {f"{m.bodies[0].name}.com.x": 1.0}, COMPLEX_STEP)
+        call_differentiable_kernels(stepped.at(), row)
+        c.resolve_redundancy(row, [0.1], [0.0], [0.0], criterion="minimum kinetic energy")
 
 
 def call_differentiable_kernels(c: Configuration, row: str) -> None:

@@ -3,8 +3,8 @@
 Usage: python kic/kernel_library/build.py [--record] [KERNEL...] [--processors NAME...] [--output FOLDER]
 
 1. `recorded` finds the kernels and the types of arguments with which the package calls them. It runs the
-   calls of ``kic warm-up``, and some with complex numbers, with kernels interpreted by Python. The option
-   ``--record`` writes the types to `signatures.json`; `.ci/again` fails if one is missing.
+   calls of ``kic warm-up`` with kernels interpreted by Python. The option ``--record`` writes the types to
+   `signatures.json`; `.ci/again` fails if one is missing.
 2. `compile_kernels` compiles each kernel with Numba into a cache, in one process for each processor.
 3. `kic.kernels.linking.link` links the objects of the caches to one extension module.
 
@@ -103,21 +103,11 @@ def recorded() -> Signatures:
 
 
 def call_all() -> None:
-    """Call every kernel for all types of arguments that the package uses.
-
-    Sensitivities and some rates are computed from complex numbers.
-    """
-    from kic.analysis.sensitivity import with_complex_step
-    from kic.cli.warm_up import MODELS, call_differentiable_kernels, call_kernels
-    from kic.io.toml import load
+    """Call every kernel for all types of arguments that the package uses."""
+    from kic.cli.warm_up import MODELS, call_kernels
 
     os.environ["KIC_THREADS"] = "1"
     call_kernels(MODELS)
-    for name, row in MODELS.items():
-        m = load(name)
-        stepped = with_complex_step(m, {f"{m.bodies[0].name}.com.x": 1.0}, 1e-30)
-        call_differentiable_kernels(stepped.at(), row)
-        m.at().resolve_redundancy(row, [0.1], [0.0], [0.0], criterion="minimum kinetic energy")
 
 
 def numba_types(signature: str) -> tuple[Any, ...]:
