@@ -1466,12 +1466,15 @@ class Mechanism(Printable, MechanismDescription):
         -------
         str
             The text. A comment names outputs, settings and reference points of bodies that are left out.
+            Another one is at a body whose largest moment of inertia exceeds the sum of the others by the
+            rounding that `Body` allows; it is lowered to the sum, which MuJoCo requires.
 
         Raises
         ------
         ModelError
-            For bodies whose inertia MuJoCo does not allow, closed contacts and fixed distances; and for
-            everything else that would be lost, with the `parts` that have it.
+            For bodies whose inertia MuJoCo does not allow, with the `excess` of a moment over the sum of the
+            others, closed contacts and fixed distances; and for everything else that would be lost, with the
+            `parts` that have it.
 
         Examples
         --------

@@ -57,13 +57,14 @@ def _check_possible(label: str, six: Six, mass: float | None) -> None:
     if mass == 0 and any(six):
         raise invalid_part(label, "inertia", "must be 0 with mass = 0", six, remedy)
     low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
-    slack = INERTIA_RTOL * max(high, 0.0)
-    if low < -slack or high > low + middle + slack:
+    slack, excess = INERTIA_RTOL * max(high, 0.0), high - (low + middle)
+    if low < -slack or excess > slack:
+        found = f", and the largest exceeds the sum of the others by {excess:.3g}" if low >= -slack else ""
         message = (
-            f"{label}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}: "
-            f"none may be negative, and none may exceed the sum of the other two. {remedy}"
+            f"{label}: no body has the principal moments of inertia {low:.6g}, {middle:.6g}, {high:.6g}"
+            f"{found}: none may be negative, and none may exceed the sum of the other two. {remedy}"
         )
-        raise ModelError(message, key="inertia", principal=(low, middle, high))
+        raise ModelError(message, key="inertia", principal=(low, middle, high), excess=excess)
 
 
 def as_matrix(six: Six) -> np.ndarray:

@@ -21,7 +21,7 @@ from kic.assembly import LOOP_TYPES
 from kic.description.description import forest
 from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
-from kic.description.parts import Body, Joint, as_matrix, combined_inertia
+from kic.description.parts import INERTIA_RTOL, Body, Joint, as_matrix, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import ModelError, invalid
 from kic.io.robot import NO_LIMIT, Names, link_origin
@@ -37,7 +37,7 @@ from kic.numerics.polynomial_map import PolynomialMap
 LAWS = ("stiffness", "damping", "armature", "friction")
 # smallest mass and moment of inertia of MuJoCo (mjMINVAL)
 MUJOCO_MIN = 1e-15
-# excess of a moment over the sum of the others that is round-off; MuJoCo compares them exactly
+# relative excess of a moment over the sum of the others that is round-off, and has no comment
 SUM_RTOL = 1e-13
 # largest difference of a reference value from a polynomial beyond its bound (rad, length)
 BELONGS_ATOL = 1e-9
@@ -657,15 +657,19 @@ def _add_mjcf_inertia(
         )
     mass, com, J = inertia
     (low, middle, high), axes = np.linalg.eigh(J)
-    if high <= (low + middle) * (1 + SUM_RTOL):  # a lamina, but for round-off
-        high = min(high, low + middle)
-    if not min(mass, low) >= MUJOCO_MIN or high > low + middle:
+    principal, excess = (float(low), float(middle), float(high)), float(high - (low + middle))
+    is_beyond = excess > INERTIA_RTOL * high
+    if not min(mass, low) >= MUJOCO_MIN or is_beyond:
+        found = f", of which the largest exceeds the sum of the others by {excess:.3g}" if is_beyond else ""
         message = (
             f"Body '{name}' has the mass {mass:.3g} and the principal moments {low:.3g}, {middle:.3g}, "
-            f"{high:.3g}, and MuJoCo allows no such body. All must be at least {MUJOCO_MIN:g}, if need be in "
-            "other units, and no moment may exceed the sum of the others."
+            f"{high:.3g}{found}, and MuJoCo allows no such body. All must be at least {MUJOCO_MIN:g}, if "
+            "need be in other units, and no moment may exceed the sum of the others."
         )
-        raise ModelError(message, name=name, mass=mass, principal=(float(low), float(middle), float(high)))
+        raise ModelError(message, name=name, mass=mass, principal=principal, excess=excess)
+    if excess > SUM_RTOL * high:
+        _note(own, f"rounded data: the largest moment is lowered by {excess:.2g} to the sum of the others")
+    high = min(high, low + middle)  # MuJoCo compares them exactly
     axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
     quat = Rotation.from_matrix(axes).as_quat(scalar_first=True)
     _add(own, "inertial", pos=com - origin, quat=quat, mass=mass, diaginertia=(low, middle, high))

@@ -391,6 +391,7 @@ def test_impossible_inertias(inertia: tuple) -> None:
     assert caught.value.key == "inertia"
     low, middle, high = caught.value.principal
     assert low < 0 or high > low + middle
+    assert caught.value.excess == pytest.approx(high - (low + middle))
     kept = kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=inertia, inertia_exception="printed so in table 3")
     matrix = as_matrix(kept.inertia)
     assert np.linalg.eigvalsh(matrix) == pytest.approx([low, middle, high])
