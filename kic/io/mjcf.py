@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ import numpy as np
 from kic.description.joint_types import BALL_TYPES
 from kic.errors import ModelFileError, invalid, short_repr
 from kic.io import robot as rb
-from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, attributes_of
+from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, FINITE, PARTLY, attributes_of
 from kic.io.robot import MESH_BYTES_MAX, TOO_LARGE, WORLD, Robot, RobotJoint
 from kic.io.xml import DEPTH_MAX, XML_BYTES_MAX, Element, Source, parse, read_root, read_source
 from kic.mechanism import Mechanism
@@ -140,6 +141,8 @@ def _compiled(
             files.left_out["height fields"] = "not a mesh"
         files.remarks += _without_geometry(mujoco, spec, meshes)
         unknown = _without_missing_files(mujoco, spec, files, meshes)
+        # ranges of actuators' lengths have no effect here; the simulations that find them may have no end
+        spec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
         with catch_warnings(record=True) as caught:
             simplefilter("always")
             compiled = spec.compile()
@@ -260,7 +263,7 @@ class _Files:
                 self.unknown.add((element.tag, key))
                 what = f"attribute `{key}` of <{element.tag}>" if key else f"<{element.tag}>"
                 self.remarks.append((element.line, f"{what} is ignored.", True))
-        return known or {ANY: ""}
+        return {ANY: ""} if known is None else known
 
     def _walk(
         self,
@@ -288,6 +291,7 @@ class _Files:
             if child.tag == "plugin":
                 child.fail("plugins cannot be read. Remove them.")
             inner = self._check_attributes(child, section, above)
+            _check_numbers(child, inner)
             self._check_tables(child)
             count, bodies = _copies(child)
             document.add(child, {"parts": count, "bodies": bodies}, copies)
@@ -298,7 +302,7 @@ class _Files:
             elif child.tag == "include":
                 inside = self._included(child, document, depth)
                 self._walk(inside, document, copies, level, depth + 1, section, above)
-            elif child.tag == "model" and "file" in child.attributes:
+            elif child.tag == "model":  # without a file, mujoco does not return the next time
                 self._model(child, document, level)
             self._walk(child, document, copies * count, level + 1, depth, section or child.tag, inner)
 
@@ -349,6 +353,20 @@ class _Files:
                 element.fail(f"{rule}, got more. {_TRUST}", limit=largest)
             if rows:
                 self.rows.append((int(count), element, key))
+
+
+def _check_numbers(element: Element, known: Mapping[str, str]) -> None:
+    """Raise an error for infinite or NaN numbers with an effect, before MuJoCo computes with them."""
+    for key, text in element.attributes.items():
+        found = list[float]()
+        if key in FINITE and known.get(key) in (COMPUTED, PARTLY):
+            with suppress(ValueError):  # mujoco has an error for it
+                found += map(float, text.split())
+        if not all(map(isfinite, found)):
+            name = element.attributes.get("name", "")
+            what = f"`{key}`{f' of {short_repr(name)}' * bool(name)}"
+            rule = f"{what} must be finite, got {short_repr(text)}. Correct or remove it."
+            element.fail(rule, name=name, got=text)
 
 
 def _copies(element: Element) -> tuple[int, int]:

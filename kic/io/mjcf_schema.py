@@ -164,6 +164,14 @@ SCHEMA: dict[str, dict[str, str]] = {
         QUIET: "act ctrl mpos mquat plastic qvel time",
     },
 }
+_NUMBERS = (
+    "anchor armature axis axisangle boundinertia boundmass coef damping density diaginertia divisor euler "
+    "fitscale frictionloss fromto fullinertia gear gravity mass offset params polycoef pos quat ref refpos "
+    "refquat relpose scale settotalmass size springdamper springlength springref stiffness torquescale "
+    "vertex xyaxes zaxis"
+)
+# attributes whose numbers must be finite where they are computed; ranges may be infinite
+FINITE = frozenset(_NUMBERS.split())
 
 # attributes of elements, each with its treatment
 ATTRIBUTES = {

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from contextlib import suppress
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from mjcf_answers import answers, compare, different, peer_answers, state
-from mjcf_files import EQUALITIES, FLEX, INERTIA, REQUIRED, closed_file, open_file
+from mjcf_answers import answers, compare, different, peer_answers, schema, state, treatment
+from mjcf_files import EQUALITIES, FLEX, INERTIA, REQUIRED, changed, closed_file, files, open_file
 from raising import raises
 
 import kic
+from kic.io.mjcf import _Files
+from kic.io.mjcf_schema import COMPUTED, PARTLY
+from kic.io.xml import Source, parse
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -98,6 +103,86 @@ def test_numbers_of_mjcf_that_are_not_finite(text, name):
     loop = '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>'
     with raises(kic.ModelFileError, name=name):
         kic.from_mjcf(f'<mujoco><worldbody>{text}<body name="a"/></worldbody>{loop}</mujoco>')
+
+
+# attributes with an effect that may be infinite or are not read then: ranges, and key frames
+MAY_BE_INFINITE = {"range", "actuatorfrcrange", "ctrlrange", "forcerange", "qpos"}
+
+
+def test_numbers_with_an_effect_are_finite_before_mujoco_computes(monkeypatch):
+    """Every attribute that MuJoCo reads as numbers, of every element, also of defaults."""
+
+    def is_read(text, place, name, word):
+        """Return False if MuJoCo says that an attribute has another form."""
+        try:
+            mujoco.MjSpec.from_string(changed(text, place, {name: word}))
+        except (ValueError, RuntimeError) as error:
+            return "bad format" not in str(error)
+        return True
+
+    numeric = []
+    for path, names in schema().items():
+        for name in sorted(names - MAY_BE_INFINITE):
+            if path != ("asset", "model") and treatment(path, name) in (COMPUTED, PARTLY):
+                first = *files(path)[0], name
+                if is_read(*first, "0.5") and not is_read(*first, "abc"):  # no integer or name
+                    numeric.append((path, name))
+    monkeypatch.setattr(mujoco, "MjSpec", None)
+    for path, name in numeric:
+        for word in ("inf", "-inf", "nan", "1e400", "0 -Infinity 1"):
+            for text, place in files(path):
+                with raises(kic.ModelFileError, key=path[-1]) as caught:
+                    kic.from_mjcf(changed(text, place, {name: word}))
+                assert f"`{name}`" in caught.value.message
+    assert len(numeric) > 100
+
+
+@pytest.mark.parametrize(
+    "key", ["range", "actuatorfrcrange", "solreflimit", "user", "ctrlrange", "forcerange"]
+)
+def test_numbers_that_may_be_infinite(key):
+    joint, motor = (
+        ("", f'{key}="-inf inf"') if key in ("ctrlrange", "forcerange") else (f'{key}="-inf inf"', "")
+    )
+    m = kic.from_mjcf(
+        f'<mujoco><size nuser_jnt="2"/><worldbody><body name="inf"><joint name="nan" {joint}/>{INERTIA}'
+        f'</body></worldbody><actuator><motor joint="nan" {motor}/></actuator></mujoco>'
+    )
+    assert not m.limits
+    assert not m.effort_limits
+
+
+@pytest.mark.parametrize(
+    ("pos", "options"),
+    [("1e308 0 0", ""), ("1 0 0", 'timestep="0"'), ("1 0 0", 'mode="all" inttotal="1e300" interval="inf"')],
+)
+def test_ranges_of_actuators_are_not_simulated(pos, options):
+    """MuJoCo finds the ranges of muscles by simulations, which have no end with these numbers."""
+    text = (
+        f'<mujoco><compiler><lengthrange {options}/></compiler><worldbody><body name="b" pos="{pos}">'
+        f'<joint name="j"/>{INERTIA}</body></worldbody><actuator><muscle joint="j"/></actuator></mujoco>'
+    )
+    code = (
+        "import contextlib, kic, sys\nwith contextlib.suppress(kic.KicError):\n    kic.from_mjcf(sys.argv[1])"
+    )
+    # a call that does not return cannot be interrupted
+    subprocess.run([sys.executable, "-c", code, text], check=True, timeout=100)
+
+
+@pytest.mark.parametrize("asset", ['<model name="x"/>', "<model/>", '<model file=""/>'])
+def test_models_without_a_file(asset):
+    """MuJoCo raises an error, and does not return from the next call in the process."""
+    with raises(kic.ModelFileError) as caught:
+        kic.from_mjcf(f"<mujoco><asset>{asset}</asset></mujoco>")
+    assert caught.value.key in ("model", "file")
+
+
+@pytest.mark.parametrize("element", ['<body name="b" nonsense="1"/>', "<nonsense/>"])
+def test_unknown_parts_of_sections_without_attributes_have_a_remark(element):
+    """MuJoCo has an error for them, but later versions may read more."""
+    files = _Files(Source(None, b"", "MJCF"))
+    files.count(parse(Source(None, f"<mujoco><worldbody>{element}</worldbody></mujoco>".encode(), "MJCF")))
+    assert [lost for _, text, lost in files.remarks if "nonsense" in text] == [True]
 
 
 # numbers that MuJoCo derives when it compiles, and uses instead of those that they follow from
