@@ -1440,7 +1440,11 @@ class Mechanism(Printable, MechanismDescription):
         return to_urdf(self, strict, polynomials)
 
     def to_mjcf(
-        self, *, strict: bool = True, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
+        self,
+        *,
+        strict: bool = True,
+        polynomials: PolynomialMap | Sequence[PolynomialMap] = (),
+        timestep: float = 0.002,
     ) -> str:
         """Return the mechanism as the text of an MJCF file, with its loops as equality constraints.
 
@@ -1461,6 +1465,11 @@ class Mechanism(Printable, MechanismDescription):
             motors by equality constraints, with the certified error bound in a comment. They replace fixed
             distances and loops, of which all joints must be motors or rows of the maps. Limits must include
             the reference configuration; beyond them the file's joints follow without a bound.
+        timestep : float
+            Step of MuJoCo (s), by default its own. Equality constraints, which are soft in MuJoCo, are as
+            stiff as it allows at this step: critically damped, with a time constant of two steps. Springs
+            and limits keep their stiffness. The error falls with the first power of the step, and with the
+            integrator RK4, which the file does not choose, with the second.
 
         Returns
         -------
@@ -1483,7 +1492,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.io.robot_writers import to_mjcf
 
-        return to_mjcf(self, strict, polynomials)
+        return to_mjcf(self, strict, polynomials, timestep)
 
     def sensitivity(
         self, of: Callable[[Mechanism], Any], parameters: ParameterSpec | Sequence[ParameterSpec]

@@ -30,7 +30,7 @@ from kic.io.toml import write_model
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Step, frame_axes, steps, unit
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, flag, instance
+from kic.numerics.arguments import entries, flag, instance, positive
 from kic.numerics.polynomial_map import PolynomialMap
 
 # laws of coordinates; `rest` acts by the stiffness
@@ -39,6 +39,9 @@ LAWS = ("stiffness", "damping", "armature", "friction")
 MUJOCO_MIN = 1e-15
 # relative excess of a moment over the sum of the others that is round-off, and has no comment
 SUM_RTOL = 1e-13
+# equality constraints as stiff as MuJoCo allows: critically damped, with a time constant of two steps, below
+# which `refsafe` lifts it, and the largest impedance; width, midpoint and power are defaults without effect
+SOLREF_STEPS, SOLIMP = 2.0, (0.9999, 0.9999, 0.001, 0.5, 2.0)
 # largest difference of a reference value from a polynomial beyond its bound (rad, length)
 BELONGS_ATOL = 1e-9
 
@@ -183,13 +186,13 @@ def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) ->
     return UrdfText(_text(root), tuple(loops), gravity, start)  # type: ignore[arg-type]
 
 
-def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) -> str:
+def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = (), timestep: float = 0.002) -> str:
     """Return a mechanism as the text of a robot file; see `Mechanism.to_mjcf`."""
-    m = _checked(mechanism)
+    m, timestep = _checked(mechanism), positive("timestep", timestep)
     plan = _Plan(m, ("fixed", "spherical", "revolute"), _maps(polynomials))
     root = Element("mujoco", model=m.name)
     _add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-    _add(root, "option", gravity=m.gravity)
+    _add(root, "option", gravity=m.gravity, timestep=timestep)
     made, origins = {GROUND: _add(root, "worldbody")}, {GROUND: np.zeros(3)}
     _add_sites(made[GROUND], m, GROUND, origins[GROUND])
     for branch in plan.branches:
@@ -201,7 +204,10 @@ def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) ->
         _add_mjcf_inertia(own, name, plan.inertia(branch), origin)
         _add_mjcf_joints(own, branch, plan.lost)
         _add_sites(own, m, name, origin)
-    root.extend(part for part in _mjcf_relations(m, plan, origins) if len(part))
+    relations = _mjcf_relations(m, plan, origins)
+    if any(part.tag == "equality" and len(part) for part in relations):
+        _add(_add(root, "default"), "equality", solref=(SOLREF_STEPS * timestep, 1), solimp=SOLIMP)
+    root.extend(part for part in relations if len(part))
     plan.finish(root, "MJCF", strict)
     return _text(root)
 

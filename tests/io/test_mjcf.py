@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -183,6 +184,61 @@ def test_unknown_parts_of_sections_without_attributes_have_a_remark(element):
     files = _Files(Source(None, b"", "MJCF"))
     files.count(parse(Source(None, f"<mujoco><worldbody>{element}</worldbody></mujoco>".encode(), "MJCF")))
     assert [lost for _, text, lost in files.remarks if "nonsense" in text] == [True]
+
+
+def moved(m, c, timestep, seconds=0.2):
+    """Return the joints after a fall in MuJoCo, and in the package."""
+    model = mujoco.MjModel.from_xml_string(m.to_mjcf(timestep=timestep))
+    assert model.opt.timestep == timestep
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
+    data, order = mujoco.MjData(model), m.joint_order(model)
+    data.qpos[:] = order.q(c)
+    for _ in range(round(seconds / timestep)):
+        mujoco.mj_step(model, data)
+    run = m.simulate([0, seconds], near=c, rtol=1e-10, atol=1e-10)
+    return data.qpos, order.q(run.configuration[-1])
+
+
+CLOSED = ["four-bar", "slider-crank", "three-rrr", "bevel-wrist", "scara", "jansen-leg", "delta", "damped"]
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_written_loops_are_stiff(name):
+    """The error is that of the step: loops, couplings, tendons, and a weld at a joint with a law."""
+    m = kic.load("four-bar" if name == "damped" else name)
+    if name == "damped":
+        m = replace(m, joints=[replace(joint, damping=0.01) for joint in m.joints])
+    coarse, known = moved(m, m.at(), 0.002)
+    fine, _ = moved(m, m.at(), 0.001)
+    # of second order: 4/3 of the difference, and a margin; MuJoCo's default is off by 2e-4 or more
+    bound = 20 * 4 / 3 * np.abs(coarse - fine).max()
+    assert np.abs(coarse - known).max() < bound
+    assert np.abs(fine - known).max() < bound / 4
+    assert bound < 2e-3
+
+
+def test_only_equalities_are_stiff():
+    """Springs, limits and open chains keep what MuJoCo has for them."""
+    pins = [kic.Point("p", "crank", (0.1, 0, 0)), kic.Point("n", "ground", (0, 1, 0))]
+    m = replace(
+        kic.load("four-bar"), points=pins, springs=[kic.Spring("s", ("p", "n"), stiffness=5.0, rest=0.3)]
+    )
+    model = mujoco.MjModel.from_xml_string(m.to_mjcf(timestep=1e-3))
+    plain = mujoco.MjModel.from_xml_string(kic.load("panda").to_mjcf())
+    assert np.array_equal(model.eq_solref, [[2e-3, 1]] * model.neq)
+    assert model.tendon_stiffness == [5.0]
+    assert np.array_equal(model.jnt_solref, [[0.02, 1]] * model.njnt)
+    assert np.array_equal(model.tendon_solref_lim, [[0.02, 1]])
+    assert "solref" not in kic.load("panda").to_mjcf()
+    assert plain.opt.timestep == mujoco.MjModel.from_xml_string("<mujoco/>").opt.timestep
+    again = kic.from_mjcf(m.to_mjcf(), coordinates=m.coordinates, strict=True)
+    assert not [remark for remark in again.remarks if "sol" in remark]
+
+
+@pytest.mark.parametrize("timestep", [0, -1e-3, np.nan, np.inf, "fast", None])
+def test_invalid_timesteps(timestep):
+    with raises(kic.InputError, key="timestep"):
+        kic.load("four-bar").to_mjcf(timestep=timestep)
 
 
 # numbers that MuJoCo derives when it compiles, and uses instead of those that they follow from
