@@ -1466,10 +1466,10 @@ class Mechanism(Printable, MechanismDescription):
             distances and loops, of which all joints must be motors or rows of the maps. Limits must include
             the reference configuration; beyond them the file's joints follow without a bound.
         timestep : float
-            Step of MuJoCo (s), by default its own. Equality constraints, which are soft in MuJoCo, are as
-            stiff as it allows at this step: critically damped, with a time constant of two steps. Springs
-            and limits keep their stiffness. The error falls with the first power of the step, and with the
-            integrator RK4, which the file does not choose, with the second.
+            Step of MuJoCo in the unit of time, by default its own. Equality constraints, which are soft in
+            MuJoCo, are as stiff as it allows at this step: critically damped, with a time constant of two
+            steps. Springs and limits keep their stiffness. The error falls with the first power of the step,
+            and with the integrator RK4, which the file does not choose, with the second.
 
         Returns
         -------
