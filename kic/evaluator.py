@@ -617,9 +617,10 @@ class Efforts(Evaluator):
             self.check(state)
         try:
             T = _empty(self._size) if out is None else out
-            if len(T) == self._size and not (self._function or self._prepare())(state, qd, qdd, T):
+            plain = type(state) is type(qd) is type(qdd) is _ndarray  # no lists, no masks
+            if plain and len(T) == self._size and not (self._function or self._prepare())(state, qd, qdd, T):
                 return T
-        except (TypeError, ValueError):  # lists, batches, other scalars
+        except Exception:  # batches, other scalars
             pass
         states, rates, batch, ok = self._members(state, qd, qdd)
         made = self._program.efforts(states, rates, batch, ok=None if ok is None else ok.reshape(batch))
@@ -703,18 +704,16 @@ class OutputMotions(Evaluator):
         """Return values, velocities, accelerations and jerks (..., P); in earlier results `out` if given."""
         if check is not False and flag("check", check):
             self.check(state)
-        if out is None:
-            rest = self._rest
+        rest = self._rest
+        qd = rest if qd is None else qd
+        qdd = rest if qdd is None else qdd
+        qddd = rest if qddd is None else qddd
+        if out is None and type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
             try:
-                made = (self._function or self._prepare())(
-                    state,
-                    rest if qd is None else qd,
-                    rest if qdd is None else qdd,
-                    rest if qddd is None else qddd,
-                )
+                made = (self._function or self._prepare())(state, qd, qdd, qddd)
                 if made is not None:
                     return made
-            except (TypeError, ValueError):  # lists, batches, other scalars
+            except Exception:  # batches, other scalars
                 pass
         state, given = checked_state(self._model, state), {"qd": qd, "qdd": qdd, "qddd": qddd}
         states, rates, batch = flat_members(

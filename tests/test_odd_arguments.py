@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import odd
 import pytest
+import sympy
 import wrong_arguments
 from raising import raises
 
@@ -21,6 +23,8 @@ CALLS = 1200
 # their valid arguments need files, other packages or other mechanisms
 WITHOUT_RESULT = {"AssemblyModes.grasp", "AssemblyModes.to_html", "Mechanism.joint_order", "Simulation.load"}
 ARM, BAR = kic.load("horn-two-link"), kic.load("four-bar")
+HOLD = kic.controllers.GravityCompensation(ARM)
+MASKED = np.ma.array([0.0, 1.0], mask=[True, False])
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +108,21 @@ KNOWN = {
         kic.trajectory.line([0.0, 0.0], [1.0, 1.0]), ARM, acceleration_limits=[1.0, 1.0], end_speed=1e200
     ),
     "tiny limits": lambda: BAR.at({"A": 1.0}).distribute([0.3], actuators=["A"], effort_limits=1e-320),
+    "symbol in a polynomial": lambda: BAR.export(
+        "actuation_map", of=["B"], limits={"A": (0.8, 1.1)}, degree=1, to="polynomial"
+    ).J(np.array([sympy.Symbol("x")])),
+    "masked rates": lambda: ARM.prepare("inverse_dynamics")(ARM.at().state, MASKED, np.zeros(2)),
+    "masked accelerations of an output": lambda: ARM.prepare("motion", of="tip")(
+        ARM.at().state, np.zeros(2), MASKED
+    ),
+    "infinite measurement": lambda: HOLD(0.0, (np.array([np.inf, 0.0]), np.zeros(2))),
+    "complex measurement": lambda: HOLD(0.0, (np.array([1j, 0.0]), np.zeros(2))),
+    "masked measurement": lambda: HOLD(0.0, (MASKED, np.zeros(2))),
+    "huge measurement": lambda: HOLD(0.0, ([10**400, 0.0], np.zeros(2))),
+    "huge limits": lambda: kic.Joint("A", "revolute", ("ground", "b"), effort_limits=[0, 10**400]),
+    "masked limits": lambda: kic.DHRow("A", "b", limits=np.ma.array([0.0, 1.0], mask=[True, False])),
+    "huge lengths": lambda: kic.linkages.chebyshev(1e155),
+    "a number in place of a mechanism": lambda: kic.sensitivity(lambda x: 1.0, lambda m: m.at(), []),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip
 
@@ -112,6 +131,25 @@ KNOWN = {
 def test_known_odd_arguments(what: str) -> None:
     with pytest.raises(kic.KicError):
         KNOWN[what]()
+
+
+@pytest.mark.filterwarnings("error")
+def test_odd_arguments_that_have_a_result() -> None:
+    """Times of any type, symbols as efforts, and infinite rates."""
+    trajectory = kic.trajectory.quintic([0.0, 0.0], [1.0, 1.0], 1.0)
+    control = kic.controllers.ComputedTorque(ARM, trajectory, 1.0, 1.0)
+    measured = (np.zeros(2), np.zeros(2))
+    for t in (0.5, 2.0):
+        assert np.array_equal(control(Decimal(t), measured), control(t, measured))
+    x, d = sympy.Symbol("x"), ARM.at([0.3, 0.5]).dynamics()
+    found = d.forward_dynamics([0.0, 0.0], np.array([x, 0 * x]))
+    known = d.forward_dynamics([0.0, 0.0], [2.0, 0.0])
+    assert np.allclose(np.array([a.subs(x, 2.0) for a in found], float), known, rtol=1e-12)
+    r = BAR.prepare("pose", of="rocker")(BAR.at().state, np.array([np.inf]))
+    assert not np.isfinite(r.twist).all()
+    with raises(kic.InputError, key="actuators") as e:
+        control.check("efforts", ARM.coordinates, ["A"] * 1000)
+    assert len(str(e.value)) < 500
 
 
 def test_outputs_may_be_named_twice() -> None:

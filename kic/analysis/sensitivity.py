@@ -195,7 +195,7 @@ def sensitivity(
     if numbers is None or numbers.ndim != 1:
         raise invalid("x", "must be real numbers (K,)", x)
     designs = [(f"x[{k}]", partial(_stepped, make, numbers, k)) for k in range(len(numbers))]
-    return _derivatives(designs, of, lambda: make(numbers))
+    return _derivatives(designs, of, lambda: _made(make, numbers))
 
 
 def sensitivity_to_numbers(m: Mechanism, of: Callable[[Mechanism], Any], parameters: Any) -> np.ndarray:
@@ -251,13 +251,19 @@ def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
     return short_repr(dict(one)), {name: float(a) for name, a in weights.items()}  # type: ignore[arg-type]
 
 
+def _made(build: Callable[[np.ndarray], Mechanism], x: np.ndarray) -> Mechanism:
+    """Return the mechanism that a function makes from numbers x (K,)."""
+    m = build(x)
+    if not isinstance(m, Mechanism):
+        raise InputError(f"`make` must return a mechanism, got {short_repr(m)}.", key="make", got=m)
+    return m
+
+
 def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) -> Mechanism:
     """Return the mechanism that a function makes from numbers x (K,) with a complex step in one."""
     moved = x.astype(complex)
     moved[k] += 1j * COMPLEX_STEP
-    m = build(moved)
-    if not isinstance(m, Mechanism):
-        raise InputError(f"`make` must return a mechanism, got {short_repr(m)}.", key="make", got=m)
+    m = _made(build, moved)
     if not m._has_complex_step:
         message = (
             f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "

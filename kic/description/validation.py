@@ -76,8 +76,8 @@ def point_distance(one: Vector, other: Vector) -> float:
 def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float, float]:
     """Return a lower and an upper limit, either of which may be infinite."""
     try:
-        pair = () if isinstance(value, str | bytes) else tuple(map(float, value))
-    except (TypeError, ValueError):
+        pair = () if isinstance(value, str | bytes) or np.ma.is_masked(value) else tuple(map(float, value))
+    except (TypeError, ValueError, OverflowError):
         pair = ()
     if len(pair) != 2 or not pair[0] < pair[1]:
         raise invalid_part(owner, key, "must be two numbers, the lower one first", value, remedy)
@@ -87,9 +87,10 @@ def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float,
 def bounds(owner: str, key: str, value: Any) -> tuple[float, float]:
     """Return lower and upper limits around 0 from the limit of a magnitude, or from both."""
     try:
-        size = float("nan" if isinstance(value, bool | np.bool_ | str | bytes) else value)
+        other = isinstance(value, bool | np.bool_ | str | bytes) or np.ma.is_masked(value)
+        size = float("nan" if other else value)
         pair = -size, size
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pair = interval(owner, key, value)
     if not (pair[0] <= 0 <= pair[1] and pair[0] < pair[1]):
         raise invalid_part(owner, key, "must be a positive number, or two with 0 between them", value)

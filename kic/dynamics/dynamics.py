@@ -212,7 +212,7 @@ class Dynamics(Printable, Tabular):
         v, force = self._motion(qd=qd, effort=by_name("effort", effort, self.coordinates))
         with np.errstate(over="ignore", invalid="ignore"):
             net = self._finite("Velocity forces", force - self._bias(v))
-        if self.I.dtype.kind == "O":  # symbols are inverted exactly
+        if "O" in (self.I.dtype.kind, net.dtype.kind):  # symbols are inverted exactly
             return evaluate_form(jets.invert((self.I,))[0], (net,))
         self._check_regular()
         inertia = np.broadcast_to(self.I, net.shape[:-1] + self.I.shape[-2:])

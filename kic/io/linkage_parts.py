@@ -19,7 +19,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import mapping
-from kic.numerics.arrays import as_array, numbers, reals, require_real, step_vanishes
+from kic.numerics.arrays import as_array, numbers, ordinary, reals, require_real, step_vanishes
 
 # relative difference of lengths, or of their sums, below which they are equal
 EQUAL_LENGTHS_RTOL = 1e-12
@@ -39,7 +39,7 @@ def lengths(**given: Any) -> list[Any]:
         a = reals(value)
         if a is None or a.ndim or not a.real > 0:
             raise invalid(name, "must be a positive finite number", value)
-        found.append(a.item())
+        found.append(ordinary(name, a).item())
     return found
 
 

@@ -288,15 +288,16 @@ class Query:
 
     def motion(self, states: np.ndarray, rates: Iterable[np.ndarray]) -> np.ndarray:
         """Return values and derivatives of rows along motions 3 (B, M) of the tree: (B, 4, height)."""
-        dtype, height = states.dtype, self.layout.rows.height
-        T, function = np.empty((len(states), self.order + 1, height), dtype), kernel("output_motion")
+        dtype, shape = states.dtype, (len(states), self.order + 1, self.layout.rows.height)
+        T, function, numbers = np.empty(shape, dtype), kernel("output_motion"), self.numbers_in(dtype)
+        first, second, third = rates
         if dtype.kind == "O":
             function = function.py_func
-        numbers, given = self.numbers_in(dtype), [np.ascontiguousarray(a) for a in (states, *rates)]
 
         def work(a: int, b: int) -> None:
-            flat = (x[a:b].reshape(-1) for x in given)
-            function(self.plan, numbers, *flat, np.empty(self.motion_scratch, dtype), T[a:b].reshape(-1))
+            motion = first[a:b].ravel(), second[a:b].ravel(), third[a:b].ravel()
+            scratch, own = np.empty(self.motion_scratch, dtype), T[a:b].reshape(-1)
+            function(self.plan, numbers, states[a:b].ravel(), *motion, scratch, own)
 
         self.over_members(work, len(states))
         return T

@@ -14,7 +14,7 @@ from numpy.polynomial.polynomial import polyadd, polymul
 
 from kic.errors import InputError, invalid
 from kic.numerics.arguments import at_least, choice
-from kic.numerics.arrays import numbers
+from kic.numerics.arrays import not_symbolic, numbers
 from kic.numerics.files import atomic_write
 
 # share of the box by which arguments may be outside, for rounding errors of its ends
@@ -109,7 +109,7 @@ class PolynomialMap:
 
     def _places(self, q: Any) -> np.ndarray:
         """Return the variables on the box from -1 to 1."""
-        x, M = numbers("q", q), len(self.variables)
+        x, M = not_symbolic("q", numbers("q", q)), len(self.variables)
         x = x[..., None] if M == 1 and x.shape[-1:] != (1,) else x
         if x.shape[-1:] != (M,):
             raise invalid("q", f"must have shape (..., {M})", x.shape)

@@ -259,7 +259,8 @@ def _rates(G: np.ndarray, qd: Any) -> np.ndarray:
         raise invalid("qd", f"must have shape (..., {G.shape[-1]})", v.shape)
     if v.shape[:-1] != G.shape[:-2]:
         broadcast_batches(state=G.shape[:-2], qd=v.shape[:-1])
-    return G.dot(v) if v.ndim == 1 and G.ndim == 2 else (G @ v[..., None])[..., 0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        return G.dot(v) if v.ndim == 1 and G.ndim == 2 else (G @ v[..., None])[..., 0]
 
 
 class PoseMotion:

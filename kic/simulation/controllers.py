@@ -30,6 +30,7 @@ rotation vectors. A controller serves one loop at a time: it reuses memory.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from cmath import isfinite
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -44,7 +45,7 @@ from kic.kinematics.jets import ERROR_FACTOR
 from kic.linear.state_space import held_cost
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import at_least, instance, is_function, names_of, positive
-from kic.numerics.arrays import ordinary, reals
+from kic.numerics.arrays import REAL, ordinary, reals
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_vector, turning_rates
 from kic.numerics.tolerances import CONDITION_MAX
 from kic.operational_space.pose import RowEvaluator, RowFeedback, RowMotion
@@ -145,7 +146,7 @@ class Control(ABC):
             raise InputError(message, key="effort", got=self.coordinates)
         if actuators is not None and self.actuators != names_of(actuators, "actuators", 0):
             message = (
-                f"The controller must give {gives} at {', '.join(actuators)}, got one that gives them at "
+                f"The controller must give {gives} at {short_repr(actuators)}, got one that gives them at "
                 f"{', '.join(self.actuators)}. Give LQR and simulate the same `actuators`; with other "
                 "controllers leave it out."
             )
@@ -159,12 +160,15 @@ class Control(ABC):
                 raise invalid("t", "must be one time", t)
         try:
             q, qd = measured[:2] if isinstance(measured, tuple) else (measured.q, measured.qd)
-            q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)  # C arrays, for the kernels
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, ValueError) as error:
             raise self._unknown_measurement(measured) from error
-        if q.shape != self._size or qd.shape != self._size:
+        if not (type(q) is type(qd) is np.ndarray and q.dtype is qd.dtype is REAL):
+            q, qd = reals(q), reals(qd)
+        if q is None or qd is None or q.shape != self._size or qd.shape != self._size:
             raise self._unknown_measurement(measured)
-        return q, qd
+        if not isfinite(sum(q.tolist(), sum(qd.tolist()))):
+            raise self._unknown_measurement(measured)
+        return q.copy(), qd.copy()  # C arrays, for the kernels
 
     def _measurement(self, t: Any, measured: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return coordinates, rates and the closed state of a measurement."""

@@ -280,6 +280,7 @@ class Held:
 
     def __call__(self, t: float) -> Any:
         """Return the value and its derivatives (4, M)."""
+        t = float(t)
         return self._at(t) if 0.0 <= t <= self._end else self._ends[int(t > self._end)]
 
 
