@@ -171,7 +171,8 @@ class MechanismDescription:
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without caches, which copies and pickles make again."""
-        return {key: x for key, x in without_caches(self).items() if not key.endswith("_rows")}
+        left_out = ("_coordinates_rows", "_actuators_rows")  # made from the names
+        return {key: x for key, x in without_caches(self).items() if key not in left_out}
 
     @cached_property
     def _parts(self) -> Mapping[str, Part]:

@@ -26,13 +26,11 @@
 #define PREFIXED(prefix, name) JOINED(prefix, name)
 #define FMI(name) PREFIXED(FMI3_FUNCTION_PREFIX, fmi3##name)
 
-/* largest residual of closed loops (rad, shares of the length); pieces of a way; those of changed parameters;
- * how many times shorter those of start values begin; shortest piece, a share of the way */
-#define RESIDUAL_MAX 1e-9
-#define PIECES_MAX 1e5
-#define PARAMETER_PIECES 16
-#define START_PIECES 100
-#define SHARE_MIN 1e-9
+#define RESIDUAL_MAX 1e-9   /* largest residual of closed loops (rad, shares of the length) */
+#define PIECES_MAX 1e5      /* largest number of pieces of a way */
+#define PARAMETER_PIECES 16 /* least number of them if parameters change */
+#define START_PIECES 100    /* how many times shorter those of start values begin */
+#define SHARE_MIN 1e-9      /* shortest piece, a share of the way */
 
 typedef enum { OK, Warning, Discard, Error, Fatal } Status;
 typedef uint32_t Reference;
@@ -58,6 +56,13 @@ static Status say(Instance *m, Status status, const char *message)
                                        "logStatusFatal"};
     if (m->log) m->log(m->environment, status, NAME[status], message);
     return status;
+}
+
+/* discard an evaluation; it fails until a value changes */
+static Status fail(Instance *m, const char *message)
+{
+    m->fresh = true;
+    return m->status = say(m, Discard, message);
 }
 
 static double target(const Instance *m, int i)
@@ -89,11 +94,12 @@ static Status evaluate(Instance *m)
     for (i = DOF; i < DOF + PARAMETERS; i++)
         if (target(m, i) != m->known[i]) others = PARAMETER_PIECES;
     way += others;
-    if (!(way < PIECES_MAX)) return say(m, Discard, "Coordinates are too far from the last accepted ones.");
-    if (!m->started) way *= START_PIECES;
     memcpy(m->state, m->accepted, sizeof next);
     /* without a proof at the exported configuration there is none elsewhere: parameters change lengths */
     proof = !m->started && closes(m, 0, next, branch) && !isnan(branch[0]);
+    if (!m->started) way *= START_PIECES;
+    if (!(way < (proof ? PIECES_MAX * START_PIECES : PIECES_MAX)))
+        return fail(m, "Coordinates are too far from the last accepted ones.");
     v[BRANCH] = 0;
     longest = 1 / fmax(way, 1);
     for (share = longest; done < 1; pieces++) {
@@ -106,13 +112,14 @@ static Status evaluate(Instance *m)
         } else
             share /= 2;
         if (share < SHARE_MIN || pieces > PIECES_MAX)
-            return say(m, Discard, m->started
-                ? "The loops do not close: coordinates are out of reach or singular."
-                : "The loops do not close on the way from the exported configuration to the start, or are singular "
-                  "there. Export at a configuration near the start.");
+            return fail(m, m->started
+                ? "The loops do not close: coordinates are out of reach, singular, or too far from the last ones."
+                : "The loops do not close on the way from the exported configuration to the start: it is out of "
+                  "reach, singular or too far. Export at a configuration near the start.");
     }
     for (i = 0; i < DOF; i++) finite = finite && isfinite(v[QDD + i]);
-    if (!finite) return say(m, Discard, "Accelerations are not finite: coordinates are singular.");
+    if (!finite)
+        return fail(m, "Accelerations are not finite: coordinates are singular, or rates or efforts too large.");
     m->fresh = true;
     m->status = v[GUARD] < 1 ? Warning : OK;
     if (m->status == Warning && !m->warned) {
@@ -121,7 +128,7 @@ static Status evaluate(Instance *m)
     }
     if (way > 0 && !m->started && !proof) {
         m->status = Warning;
-        say(m, Warning, "Parameters change lengths, so that the assembly mode of the start is not proved.");
+        say(m, Warning, "There are parameters of lengths, so that the assembly mode of the start is not proved.");
     }
     return m->status;
 }
@@ -329,12 +336,12 @@ API Status FMI(DoStep)(Instance *m, double time, double h, bool final, bool *eve
 static Status differentiate(Instance *m, const Reference of[], size_t n, const Reference by[], size_t k,
     const double seed[], double found[], bool adjoint)
 {
-    double J[3][DOF][DOF], qdd[DOF], guard[1];
+    double J[3][DOF * DOF], qdd[DOF], guard[1];
     double *const v = m->value;
     const Status status = evaluate(m);
     size_t i, j;
     if (status >= Discard) return status;
-    DERIVATIVES(m->state, v + QD, v + EFFORT, v + Q, v + PARAMETER, qdd, J[0][0], J[1][0], J[2][0], guard);
+    DERIVATIVES(m->state, v + QD, v + EFFORT, v + Q, v + PARAMETER, qdd, J[0], J[1], J[2], guard);
     for (i = 0; i < (adjoint ? k : n); i++) found[i] = 0;
     for (i = 0; i < n; i++) {
         for (j = 0; j < k; j++) {
@@ -342,7 +349,7 @@ static Status differentiate(Instance *m, const Reference of[], size_t n, const R
             double slope = of[i] == by[j];
             if (of[i] < Q || of[i] >= EFFORT || by[j] < Q || (by[j] >= QDD && by[j] < EFFORT) || by[j] >= PARAMETER)
                 return say(m, Error, "Derivatives are those of q, qd and qdd by q, qd and effort.");
-            if (of[i] >= QDD) slope = J[column / DOF][of[i] - QDD][column % DOF];
+            if (of[i] >= QDD) slope = J[column / DOF][(of[i] - QDD) * DOF + column % DOF];
             found[adjoint ? j : i] += slope * seed[adjoint ? i : j];
         }
     }

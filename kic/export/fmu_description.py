@@ -11,6 +11,8 @@ from kic.analysis.sensitivity import find_parameter
 from kic.description.units import SI_VALUES, Units, row_unit
 from kic.export.questions import Export
 
+# meaning of `branch` here, where the nearby state is the last accepted one
+_BRANCH = "a number if the step from the last accepted state is proved to stay in its assembly mode, or NaN"
 # step of the co-simulation unless the importer sets it, in seconds
 _STEP_SIZE = 1e-3
 # exponents of length, mass, time, force and rad
@@ -60,7 +62,7 @@ def variables(export: Export) -> tuple[list[dict[str, str]], dict[str, tuple[int
     add("step_size", "parameter fixed", "largest step of the co-simulation", _TIME, start=repr(step))
     for a in export.outputs:
         if a.name in ("residual", "branch", "guard"):
-            add(a.name, "local continuous", a.about)
+            add(a.name, "local continuous", _BRANCH if a.name == "branch" else a.about)
     return made, units
 
 

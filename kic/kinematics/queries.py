@@ -287,7 +287,7 @@ class Query:
         return int(_module("output_motion").output_scratch(self.plan)[-1])
 
     def motion(self, states: np.ndarray, rates: Iterable[np.ndarray]) -> np.ndarray:
-        """Return values and derivatives of rows along motions 3 (B, M) of the tree: (B, 4, height)."""
+        """Return values and derivatives (B, 4, height) of rows, along three rates (B, M) of the tree."""
         dtype, shape = states.dtype, (len(states), self.order + 1, self.layout.rows.height)
         T, function, numbers = np.empty(shape, dtype), kernel("output_motion"), self.numbers_in(dtype)
         first, second, third = rates

@@ -1,4 +1,4 @@
-"""Caches of objects, which stay behind when these are copied or pickled."""
+"""Caches of objects, which copies and pickles leave behind."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def without_caches(owner: Any) -> dict[str, Any]:
 
     Classes take it as their ``__getstate__``.
     """
-    of = type(owner)
-    return {k: x for k, x in vars(owner).items() if not isinstance(getattr(of, k, None), cached_property)}
+    of, known = type(owner), list(vars(owner).items())  # other threads may add caches
+    return {k: x for k, x in known if not isinstance(getattr(of, k, None), cached_property)}

@@ -59,11 +59,10 @@ class DataTable:
         if names is None:
             return self
         there = {variable.name: variable for variable in self.variables}
-        index, wanted = [axis.name for axis in self.index], names_of(names, "of", 1)
-        for name in wanted:
-            if name not in there and name not in index:
+        for name in names_of(names, "of", 1):
+            if name not in there:
                 raise unknown("column", name, self.title, there)
-        return replace(self, variables=tuple(there[name] for name in wanted if name in there))
+        return replace(self, variables=tuple(there[name] for name in names_of(names, "of")))
 
     @property
     def _rows(self) -> list[tuple[Any, ...]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -14,6 +14,7 @@ from kic.errors import InputError, short_repr
 
 # polling interval of jobs (s), short enough for keyboard interrupts
 POLL_S = 0.5
+# remedy where functions of the session are not sent by value
 _INSTALL = "install cloudpickle, here and there, to send functions of the session"
 
 
@@ -30,7 +31,9 @@ class ParallelMap:
         # threads share the memory of this process
         self._is_pickled = executor is not None and not isinstance(executor, ThreadPoolExecutor)
         if self._is_pickled:
-            self._shared = pickled(shared)
+            # processes of this module run the script again, so that its functions are there by name
+            is_script = hasattr(sys.modules["__main__"], "__file__")
+            self._shared = pickled(shared, is_script and isinstance(executor, ProcessPoolExecutor))
 
     def chunks(self, count: int) -> list[slice]:
         """Return slices of at most `chunk` members."""
@@ -57,22 +60,28 @@ class ParallelMap:
                 future.cancel()
 
 
-def pickled(shared: Any) -> bytes:
+def _cloudpickle() -> Callable[[Any], bytes] | None:
+    """Return the function that pickles functions by value, or None if it is not installed."""
+    try:
+        return import_module("cloudpickle").dumps
+    except ImportError:
+        return None
+
+
+def pickled(shared: Any, by_name: bool) -> bytes:
     """Return the shared data as bytes for other processes.
 
-    Functions of the session are sent by value if cloudpickle is installed. Raise `InputError` if something
-    cannot be pickled, such as a lambda without cloudpickle.
+    Functions of the session are sent by value if cloudpickle is installed; with `by_name` only those that
+    have no name, such as lambdas. Raise `InputError` if something cannot be pickled.
     """
-    dumpers: list[Callable[[Any], bytes]] = [pickle.dumps]
-    with suppress(ImportError):
-        dumpers.insert(0, import_module("cloudpickle").dumps)
-    errors = []
-    for dumps in dumpers:
+    by_value, errors = _cloudpickle(), []
+    order = [pickle.dumps, by_value] if by_name else [by_value, pickle.dumps]
+    for dumps in filter(None, order):
         try:
             return dumps(shared)
         except Exception as error:  # what a function by value uses may not be pickled
             errors.append(error)
-    remedy = "or use threads" if len(dumpers) > 1 else f"use threads, or {_INSTALL}"
+    remedy = "or use threads" if by_value else f"use threads, or {_INSTALL}"
     raise InputError(
         "The metrics of a sweep must be importable in the executor's processes, and "
         f"{short_repr(shared.metrics)} cannot be pickled ({errors[0]}). Define them as functions at the top "
@@ -92,8 +101,9 @@ def _load(shared: bytes) -> Any:
     try:
         return pickle.loads(shared)
     except (AttributeError, ImportError) as error:
+        advice = "" if _cloudpickle() else f", or {_INSTALL}"
         raise InputError(
             f"A process of the executor cannot import a metric: {error}. Define it as a function in a module "
-            f"that is installed there, not in the session, or {_INSTALL}.",
+            f"that is installed there, not in the session{advice}.",
             key="of",
         ) from None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.units import row_unit
 from kic.errors import InputError, MemberError, short_repr
 from kic.mechanism import Mechanism
 from kic.numerics.arrays import as_numbers
@@ -19,7 +20,7 @@ from kic.transfer.closure import Closure
 from kic.transfer.continuation import continue_to
 from kic.transfer.targets import PoseTarget
 
-# rounding of the values of a metric that is an axis of the grid
+# rounding of the values of a metric that is an axis of the grid, relative to them and to 1 rad or the length
 AXIS_RTOL = 1e-9
 
 
@@ -120,12 +121,14 @@ class SweepProblem:
                 )
             if key in self.axes:
                 axis = Configuration(model, (len(good),), states[good]).value(key)
-                atol = AXIS_RTOL * np.abs(axis).max()
+                atol = AXIS_RTOL * (1.0 if row_unit(self.mechanism, key) == "rad" else model.length)
                 if a.shape != good.shape or not np.allclose(a, axis, AXIS_RTOL, atol):
                     raise InputError(
-                        f"The metric '{key}' must equal the axis of this name, got other values. Rename it.",
+                        f"The metric '{key}' must equal the axis of this name, got {short_repr(a)} where it "
+                        f"is {short_repr(axis)}. Rename it.",
                         key="of",
                         name=key,
+                        got=a,
                     )
             whole = np.full((len(states), *a.shape[1:]), np.nan)
             whole[good] = a

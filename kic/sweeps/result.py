@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -87,16 +87,17 @@ class Sweep(Printable, Tabular):
         return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        index = tuple(TableAxis(axis, x, row_unit(self.mechanism, axis)) for axis, x in self.axes.items())
+        units = {axis: self.units.get(axis) or row_unit(self.mechanism, axis) for axis in self.axes}
+        index = tuple(TableAxis(axis, x, units[axis]) for axis, x in self.axes.items())
         made = []
         for name, values in self.values.items():
-            if name in self.axes:  # the same values
-                continue
             more = values.shape[len(self.shape) :]
             axes = tuple(TableAxis(f"{name}_{k + 1}", range(n)) for k, n in enumerate(more))
             made.append(Variable(name, values, self.units.get(name, ""), axes))
         made.append(Variable("reached", self.reached))
-        return DataTable(f"{self.mechanism.name}: sweep", index, tuple(made)).select(names)
+        table = DataTable(f"{self.mechanism.name}: sweep", index, tuple(made)).select(names)
+        # a metric that is an axis has the values of the axis
+        return replace(table, variables=tuple(v for v in table.variables if v.name not in self.axes))
 
     def __getitem__(self, name: str | Metric) -> np.ndarray:
         """Return the values of a metric, of the grid's shape.

@@ -28,6 +28,8 @@ from kic.transfer.limits import Limits, MotionLimits
 
 # default number of cells in a job
 CHUNK = 1024
+# note on errors of other libraries
+_NOTE = "The attribute `sweep` of this error has the results so far."
 # reason of cells that an interrupt or an error left
 NOT_EVALUATED = "not evaluated: the sweep ended before"
 # name of the values of a function without a name
@@ -83,8 +85,8 @@ def sweep(
     except Exception as error:
         with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
             error.sweep = job.result(str(error))  # type: ignore[attr-defined]
-            if not isinstance(error, KicError):
-                error.add_note("The results of the sweep so far are the attribute `sweep` of this error.")
+            if not isinstance(error, KicError) and _NOTE not in getattr(error, "__notes__", ()):
+                error.add_note(_NOTE)
         raise
     finally:
         job.bar.close()

@@ -779,7 +779,9 @@ class Program:
         return terms_along(out.model, v)
 
     def motion_function(self) -> Callable[..., Any]:
-        """Return the function that runs the kernel for one real state along a motion: rates, then T.
+        """Return the function that runs the kernel for one real state along a motion.
+
+        Its arguments are the state, two rates, the result T and, for series of third order, q⃛.
 
         It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns a
         number other than zero where the kernel writes no result.
@@ -856,7 +858,10 @@ def output_motion_function(
         if series is not None:
             left = len(qddd) - size or series(state, qd, qdd, φ, qddd)
         elif not plain:
-            first, second, third = np.array((qd, qdd, qddd)) @ A
+            if not all(a.shape == (size,) and a.dtype is REAL for a in (qd, qdd, qddd)):
+                return None
+            with np.errstate(over="ignore", invalid="ignore"):
+                first, second, third = np.array((qd, qdd, qddd)) @ A
         left = left or entry(plan, numbers, state, first, second, third, scratch, T)
         give(mine)
         if left:

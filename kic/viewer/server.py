@@ -159,8 +159,20 @@ def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -
         # JupyterHub takes `token` in a query for its own
         return Page(server, address, f"{address}{guard.token}/")
     name = f"[{host}]" if ":" in host else host
-    address = f"http://{socket.gethostname() if place.is_unspecified else name}:{own}/"
+    if place.is_unspecified:
+        name = socket.gethostname()
+        if place.version == 6 and not _has_ipv6(name):
+            name = "[::1]"
+    address = f"http://{name}:{own}/"
     return Page(server, address, f"{address}?token={guard.token}")
+
+
+def _has_ipv6(name: str) -> bool:
+    """Return True if the name of a host has an address of IPv6."""
+    try:
+        return bool(socket.getaddrinfo(name, None, socket.AF_INET6))
+    except OSError:
+        return False
 
 
 def _start(viser: Any, guard: Guard, host: str, port: int, own: str) -> Any:

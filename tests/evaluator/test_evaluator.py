@@ -421,6 +421,36 @@ def test_terms_of_strided_arrays_are_those_of_contiguous_ones() -> None:
         assert np.array_equal(got, want)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "order"), [("scara", 1), ("bevel-wrist", 1), ("planar-4r", -1), ("five-bar", -1)]
+)
+def test_motions_in_other_coordinates(name: str, order: int) -> None:
+    """In coordinates in which those of the tree are linear, and in another order; in threads, and sent."""
+    m, rng = kic.load(name), np.random.default_rng(5)
+    wrt, of = m.coordinates[::order], m.points[0].name
+    f, state, rates = (
+        m.prepare("motion", of=of, wrt=wrt),
+        m.at().state,
+        rng.normal(size=(20, 3, len(m.coordinates))),
+    )
+    known = [m.at().motion(of, *one, wrt=wrt) for one in rates]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda one: f(state, *one), rates))
+    again = pickle.loads(pickle.dumps(f))
+    for one, a, b in zip(rates, known, found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(again(state, *one), b)
+    infinite = rates[0].copy()
+    infinite[0, 0] = np.inf
+    assert np.isnan(f(state, *infinite)).all()
+    many = np.stack([rates[0], infinite], axis=1)
+    assert np.isnan(f(np.stack([state, state]), *many)).any(axis=2).all(axis=0).tolist() == [False, True]
+    for wrong in (rates[0][0] > 0, np.ma.array(rates[0][0], mask=True)):
+        with raises(kic.InputError, key="qd"):
+            f(state, wrong)
+
+
 def moved(rng: np.random.Generator, name: str) -> tuple[kic.Mechanism, np.ndarray, list[np.ndarray]]:
     m = kic.load(name)
     return m, m.at().state, [rng.normal(size=len(m.coordinates)) for _ in range(3)]

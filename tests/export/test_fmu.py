@@ -151,7 +151,7 @@ def test_the_sources_compile_without_warnings(derivatives: int, tmp_path: Path) 
     for name, text in f.sources.items():
         (tmp_path / name).write_text(text)
     assert COMPILER is not None
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+    strict = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
     for name in (name for name in f.sources if name.endswith(".c")):
         command = [COMPILER, *strict, "-c", str(tmp_path / name), "-o", str(tmp_path / "x.o")]
         subprocess.run(command, check=True, timeout=HANGS_S)
@@ -267,6 +267,11 @@ def test_starts_stay_in_the_assembly_mode(tmp_path: Path) -> None:
     own._float64("Set", ("q.A", "q.E"), [1e5, 1.1])
     assert own.start() == 3
     assert "too far" in own.messages[-1]
+    assert own.start() == 3  # once more, without a search
+    assert own.dll.fmi3Reset(own.own) == 0
+    assert own.set(q_A=2.0 + 200 * np.pi) == 0  # more turns than pieces
+    assert own.start() == 3
+    assert "on the way" in own.messages[-1]
 
 
 @needs_compiler

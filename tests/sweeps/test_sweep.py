@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sweeping
+from commands import HANGS_S
 from raising import raises
 
 import kic
@@ -338,24 +340,25 @@ def test_metrics_that_processes_cannot_import_raise(
         raise error
 
     monkeypatch.setitem(sys.modules, "cloudpickle", SimpleNamespace(dumps=dumps) if error else None)
-    sent = pickled(sweeping.height)
+    sent = pickled(sweeping.height, False)
     assert _load(sent) is sweeping.height
     remedy = "cannot pickle a lock.*or use threads" if error else "use threads, or install cloudpickle"
     with pytest.raises(kic.InputError, match=f"must be importable.*<lambda>.*{remedy}"):
-        pickled(SimpleNamespace(metrics=lambda c: c))
+        pickled(SimpleNamespace(metrics=lambda c: c), False)
     with raises(kic.InputError, key="of"):
         _unpacked(len, sent.replace(b"height", b"heigth"))
 
 
 class Broken(Executor):
-    """Executor that breaks after its first job."""
+    """Executor that breaks after its first job, with an error."""
 
-    count = 0
+    def __init__(self, error: BrokenProcessPool) -> None:
+        self.count, self.error = 0, error
 
     def submit(self, function, *call, **more) -> Future:
         future, self.count = Future(), self.count + 1
         if self.count > 1:
-            future.set_exception(BrokenProcessPool("a process ended"))
+            future.set_exception(self.error)
         else:
             future.set_result(function(*call))
         return future
@@ -363,10 +366,13 @@ class Broken(Executor):
 
 def test_broken_pool_names_the_results_so_far() -> None:
     grid = {"shoulder": [0.0, 1.0], "elbow": 0.3}
-    with pytest.raises(BrokenProcessPool) as caught:
-        ARM.sweep(grid, "tip.x", executor=Broken(), chunk=1)
-    assert "attribute `sweep`" in caught.value.__notes__[0]
-    assert np.isfinite(caught.value.sweep["tip.x"]).tolist() == [True, False]
+    error = BrokenProcessPool("a process ended")
+    for _ in range(2):  # the same error has one note
+        with pytest.raises(BrokenProcessPool):
+            ARM.sweep(grid, "tip.x", executor=Broken(error), chunk=1)
+        (note,) = error.__notes__
+        assert "attribute `sweep`" in note
+        assert np.isfinite(error.sweep["tip.x"]).tolist() == [True, False]
 
 
 AXES = {"tip.x": np.linspace(10, 30, 3), "tip.y": [0.0, 20.0]}
@@ -391,6 +397,47 @@ def test_metric_that_is_an_axis(of, tmp_path) -> None:
     pytest.importorskip("xarray")
     assert s.to_xarray().transmission.dims == ("tip.x", "tip.y")
     assert s.to_xarray(of="tip.x")["tip.x"].values.tolist() == [10.0, 20.0, 30.0]
+
+
+def test_metric_that_is_an_axis_is_one_in_all_chunks(tmp_path) -> None:
+    """Rounding about zero is relative to the length, not to the cells of a job."""
+    grid = {"tip.x": [1.0], "tip.y": [-0.5, 0.0, 0.5]}
+    near = ARM.at({"tip.x": 1.0, "tip.y": -0.5}, near=ARM.at([-1.0, 1.0]))
+    of = {"tip.y": lambda c: c.value("tip.y") + 1e-15}
+    for chunk in (1, None):
+        s = ARM.sweep(grid, of, near=near, chunk=chunk)
+        assert s.reached.all()
+    for name in ("tip.x", "tipy"):  # an axis without a metric, and a mistake
+        with raises(kic.UnknownNameError, name=name) as e:
+            s.to_csv(tmp_path / "s.csv", of=name)
+        assert "tip.y" in str(e.value)
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+@pytest.mark.slow
+def test_functions_of_scripts_are_sent_by_name(start: str, tmp_path) -> None:
+    """They find what the initializer of the pool has set, and carry no data of the script."""
+    if start not in get_all_start_methods():
+        pytest.skip("this system has no fork")
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import kic
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+factor = None
+def start():
+    global factor
+    factor = 3.0
+def scaled(c):
+    return factor * c.value("tip.x")
+if __name__ == "__main__":
+    grid = {{"shoulder": [0.0, 1.0], "elbow": 0.3}}
+    with ProcessPoolExecutor(1, mp_context=get_context("{start}"), initializer=start) as pool:
+        s = kic.load("horn-two-link").sweep(grid, [scaled, "tip.x"], executor=pool, progress=False)
+    print((s["scaled"] == 3.0 * s["tip.x"]).all())
+""")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=HANGS_S)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.parametrize("other", [lambda c: c.value("tip.y"), lambda c: c.value("tip")], ids=["y", "tip"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commands import HANGS_S
 from raising import raises
 from representative_models import OTHER_MODELS
 from scipy.optimize import brentq
@@ -276,10 +279,8 @@ def test_server_ports_and_hosts() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The page of the viewer is open")
-@pytest.mark.parametrize(
-    ("host", "name"), [("0.0.0.0", socket.gethostname()), ("::", socket.gethostname()), ("::1", "[::1]")]
-)
-def test_inline_frames_of_hosts(host: str, name: str) -> None:
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "::1"])
+def test_inline_frames_of_hosts(host: str) -> None:
     """The frame of a notebook has an address to which a browser can connect."""
     pytest.importorskip("viser")
     try:
@@ -289,7 +290,9 @@ def test_inline_frames_of_hosts(host: str, name: str) -> None:
         pytest.skip("this computer has no IPv6")
     viewer = kic.load("four-bar").view(host=host)
     try:
-        assert f'src="http://{name}:{viewer.server.get_port()}/?token=' in viewer._repr_html_()
+        (address,) = re.findall('src="(.*?)"', viewer._repr_html_())
+        with urlopen(address, timeout=HANGS_S) as page:
+            assert page.status == 200
     finally:
         viewer.stop()
 
