@@ -64,6 +64,21 @@ class Rows:
         return values
 
     @cached_property
+    def _blank(self) -> np.ndarray | None:
+        """Mask (P,) of the rows without a value; None if all have one."""
+        return None if self.valued.all() else ~self.valued
+
+    def requested(self, T: np.ndarray) -> np.ndarray:
+        """Return the requested rows (..., n, P) of values and derivatives (..., n, height), and complete them."""
+        if self.offsets or self.angles:
+            self.complete(T[..., 0, :])
+        if self.select is not None:
+            T = T[..., self.select]
+        if self._blank is not None:
+            T[..., 0, self._blank] = np.nan
+        return T
+
+    @cached_property
     def euler(self) -> tuple[int, ...]:
         """Tuple of the sine rows of the middle ones of Euler angles."""
         return tuple([sine for _, sine, cosine, _ in self.angles if cosine < 0])

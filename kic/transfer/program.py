@@ -841,8 +841,6 @@ def output_motion_function(
     rest = np.zeros(mobile)
     given = tree.reference_state[0], rest, rest, rest, _empty(places), _empty(4 * height)
     entry = compiled(kernel("output_motion"), plan, numbers, *given)
-    complete, select = bool(rows.offsets or rows.angles), rows.select
-    blank = None if rows.valued.all() else ~rows.valued
     free: list[tuple[np.ndarray, ...]] = []
     take, give = free.pop, free.append
 
@@ -866,14 +864,7 @@ def output_motion_function(
         give(mine)
         if left:
             return None
-        table = T.reshape(4, height)
-        if complete:
-            rows.complete(table[0])
-        if select is not None:
-            table = table[:, select]
-        if blank is not None:
-            table[0, blank] = np.nan
-        values, velocities, accelerations, jerks = table
+        values, velocities, accelerations, jerks = rows.requested(T.reshape(4, height))
         return values, velocities, accelerations, jerks
 
     return run
@@ -986,9 +977,6 @@ def output_motion(
     known, T = good.reshape(-1), scatter(T, good)
     model.check_distances(rows, T, good)
     check_finite("Velocities, accelerations or jerks", name, T, known)
-    rows.complete(T[:, 0])
-    if rows.select is not None:
-        T = T[..., rows.select]
-    T[:, 0, ~rows.valued] = np.nan
+    T = rows.requested(T)
     values, first, second, third = (T[:, k].reshape(*batch, len(rows.labels)) for k in range(4))
     return values, first, second, third
