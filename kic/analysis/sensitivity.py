@@ -149,7 +149,7 @@ def sensitivity(
     make : callable
         Makes a mechanism from numbers x (K,), such as link lengths or DH rows. It is called with complex x
         and must use analytic functions of NumPy: no abs, no ``float``, no branches on signs that matter.
-        Functions of `kic.linkages` are analytic in their lengths, angles and masses.
+        Those of `kic.linkages` that make linkages are analytic in lengths, angles and masses.
     of : callable
         Computes the result from the mechanism that it is given, and returns an array of any shape.
     x : (K,) array_like

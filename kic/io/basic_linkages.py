@@ -130,7 +130,12 @@ def _angles(base: complex, arm: complex, one: complex, other: complex) -> tuple[
     """Return the range of the angle between two links such that the other two span their ends."""
     size = base + arm + one + other
     gap, least = (x if x.real >= 0 else -x for x in (base - arm, one - other))
-    through_zero, through_pi = at_most(least, gap, size), at_most(base + arm, one + other, size)
+    if max(gap.real, least.real) <= EQUAL_LENGTHS_RTOL * size.real:  # a kite: on both sides of a step
+        gap, least = complex(gap.real, abs(gap.imag)), complex(least.real, abs(least.imag))
+        through_zero = least.imag <= gap.imag or at_most(least, gap, size)
+    else:
+        through_zero = at_most(least, gap, size)
+    through_pi = at_most(base + arm, one + other, size)
     low = 0.0 if through_zero else _corner(base, arm, least)
     if through_pi:
         return (low, 2 * pi - low)
@@ -354,7 +359,9 @@ def five_bar(
         width = (least + most) / 2
         # 4 a b cos² + 2 g (a + b) cos = width² − g² − (b − a)²
         middle = g * (a + b)
-        root = sqrt(middle**2 + 4 * a * b * (width**2 - g**2 - (b - a) ** 2), middle**2)
+        square = middle**2 + 4 * a * b * (width**2 - g**2 - (b - a) ** 2)
+        # without a root, the angles at which the elbows are nearest to the width
+        root = 0.0 if square.real < -EQUAL_LENGTHS_RTOL * middle.real**2 else sqrt(square, middle**2)
         corner = acos((root - middle) / (4 * a * b))
         angles = (pi - corner, corner)
     one, two = two_numbers("angles", angles)
@@ -445,11 +452,12 @@ def stewart(
         (h,) = lengths(height=height)
     else:
         (L,) = lengths(leg_length=leg_length)
-        flat = norm(base[0] - top[0])
-        if not flat.real < L.real:
-            message = f"`leg_length` must exceed {flat.real:g}, the distance of the circles, got {L.real:g}."
+        across = base[0] - top[0]
+        flat = norm(across.real)
+        if not flat < L.real:
+            message = f"`leg_length` must exceed {flat:g}, the distance of the circles, got {L.real:g}."
             raise InputError(message, key="leg_length", got=L)
-        h = sqrt(L * L - flat * flat, L * L)
+        h = sqrt(L * L - across @ across, L * L)
     top = top + np.array([0.0, 0.0, h])
     parts = Parts(name, masses)
     names = [f"L{k}" for k in range(1, 7)]

@@ -77,7 +77,7 @@ def _not_smooth() -> InputError:
 
 
 def at_most(x: complex, y: complex, size: complex) -> bool:
-    """Return True if x is at most y; raise an error if a step decides, for lengths of a `size`."""
+    """Return True if x is at most y, exactly; raise an error if a step decides, for lengths of a `size`."""
     if abs(x.real - y.real) <= EQUAL_LENGTHS_RTOL * size.real and not step_vanishes(x - y, x, y):
         raise _not_smooth()
     return x.real <= y.real
@@ -259,7 +259,8 @@ class Parts:
         across = np.cross(leg, tangent)
         # the first axis is level and perpendicular to the second, which is perpendicular to the leg
         first = np.cross(across, leg)
-        first, across = first / norm(first), across / norm(across)
+        # real lengths: steps of unit axes along themselves would be rounding
+        first, across = first / norm(first).real, across / norm(across).real
         joint = Joint(
             f"U{k}", "universal", (GROUND, f"cylinder{k}"), tuple(b), tuple(first), axis2=tuple(across)
         )

@@ -356,7 +356,7 @@ class _Files:
 
 
 def _check_numbers(element: Element, known: Mapping[str, str]) -> None:
-    """Raise an error for infinite or NaN numbers with an effect, before MuJoCo computes with them."""
+    """Raise an error for infinite or NaN numbers that kic reads, before MuJoCo computes with them."""
     for key, text in element.attributes.items():
         found = list[float]()
         if key in FINITE and known.get(key) in (COMPUTED, PARTLY):

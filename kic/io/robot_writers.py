@@ -31,6 +31,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.tree import Step, frame_axes, steps, unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag, instance, positive
+from kic.numerics.arrays import ordinary
 from kic.numerics.polynomial_map import PolynomialMap
 
 # laws of coordinates; `rest` acts by the stiffness
@@ -41,7 +42,8 @@ MUJOCO_MIN = 1e-15
 SUM_RTOL = 1e-13
 # equality constraints as stiff as MuJoCo allows: critically damped, with a time constant of two steps, below
 # which `refsafe` lifts it, and the largest impedance; width, midpoint and power are defaults without effect
-SOLREF_STEPS, SOLIMP = 2.0, (0.9999, 0.9999, 0.001, 0.5, 2.0)
+SOLREF_STEPS = 2.0
+SOLIMP = (0.9999, 0.9999, 0.001, 0.5, 2.0)
 # largest difference of a reference value from a polynomial beyond its bound (rad, length)
 BELONGS_ATOL = 1e-9
 
@@ -189,6 +191,7 @@ def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) ->
 def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = (), timestep: float = 0.002) -> str:
     """Return a mechanism as the text of a robot file; see `Mechanism.to_mjcf`."""
     m, timestep = _checked(mechanism), positive("timestep", timestep)
+    ordinary("timestep", np.array(timestep))
     plan = _Plan(m, ("fixed", "spherical", "revolute"), _maps(polynomials))
     root = Element("mujoco", model=m.name)
     _add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
@@ -664,7 +667,7 @@ def _add_mjcf_inertia(
     mass, com, J = inertia
     (low, middle, high), axes = np.linalg.eigh(J)
     principal, excess = (float(low), float(middle), float(high)), float(high - (low + middle))
-    is_beyond = excess > INERTIA_RTOL * high
+    is_beyond = excess > INERTIA_RTOL * high * (1 + SUM_RTOL)
     if not min(mass, low) >= MUJOCO_MIN or is_beyond:
         found = f", of which the largest exceeds the sum of the others by {excess:.3g}" if is_beyond else ""
         message = (

@@ -69,7 +69,7 @@ class Rows:
         return None if self.valued.all() else ~self.valued
 
     def requested(self, T: np.ndarray) -> np.ndarray:
-        """Return the requested rows (..., n, P) of values and derivatives (..., n, height), and complete them."""
+        """Return the requested rows (..., n, P) of values and derivatives (..., n, height), completed."""
         if self.offsets or self.angles:
             self.complete(T[..., 0, :])
         if self.select is not None:

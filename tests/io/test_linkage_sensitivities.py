@@ -136,6 +136,9 @@ def test_sensitivities_are_those_of_central_differences(name: str, k: int) -> No
         error = np.abs(expected - fourth[1]).max() + 100 * np.finfo(float).eps * size / h
         assert np.abs(one - expected).max() <= 20 * error, (name, np.abs(one - expected).max(), error)
         assert error < 1e-4 * max(size, np.abs(expected).max())
+    # all numbers together: the chain rule
+    (along,), rounding = kic.sensitivity(lambda s: make(s[0] * x), of, [1.0]), 1e-12 * np.abs(got).max()
+    assert np.abs(along - x @ got).max() <= rounding * max(1.0, np.abs(x).max()) * len(x)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -180,6 +183,33 @@ def test_numbers_without_derivative_raise(make: Callable[[Any], kic.Mechanism], 
     assert make([x]).dof
     with pytest.raises(kic.InputError, match="must change smoothly"):
         kic.sensitivity(make, lambda m: m.at().value(m.coordinates[0]), [x])
+
+
+@pytest.mark.parametrize(
+    ("make", "x"),
+    [
+        # kites and rhombi
+        (lambda x: linkages.four_bar(1.5, x, 1.0, 1.0), 1.5),
+        (lambda x: linkages.four_bar(x, 1.5, 1.0, 1.0), 1.5),
+        (lambda x: linkages.four_bar(x, 1.0, 1.0, x), 1.0),
+        # no angles of the elbows are as wide as the rods
+        (lambda x: linkages.five_bar(0.1, (0.25, 0.1), (x, 0.05)), 0.11),
+        # legs along the axis
+        (
+            lambda x: linkages.stewart(
+                x, 1.0, leg_length=2.0, base_angle=1.0, platform_angle=2 * np.pi / 3 - 1
+            ),
+            1.0,
+        ),
+    ],
+)
+def test_special_shapes_with_a_derivative(make: Callable[[float], kic.Mechanism], x: float) -> None:
+    joint = make(x).joints[1].name
+    of = lambda m: m.at().value(joint)  # noqa: E731
+    h = 1e-4
+    D = [(of(make(x + d)) - of(make(x - d))) / (2 * d) for d in (h, h / 2)]
+    got = kic.sensitivity(lambda v: make(v[0]), of, [x])[0]
+    assert abs(got - D[1]) <= 20 * (abs(D[1] - D[0]) + 1e-15 / h)
 
 
 def test_steps_that_keep_equal_lengths_have_a_derivative() -> None:
