@@ -24,9 +24,9 @@ from kic.transfer.closure import Closure
 NULL_RTOL = 1e-7
 # length of a step (rad, characteristic lengths): over the smallest nonzero singular value of the scaled rows,
 # whose second derivatives are of the order 1; least and largest; and the correction over it
-STEP_FACTOR, STEP_MIN, STEP_MAX, CORRECTION_MAX = 0.5, 1e-3, 0.3, 0.5
+PACE_FACTOR, PACE_MIN, PACE_MAX, CORRECTION_MAX = 0.5, 1e-3, 0.3, 0.5
 # steps of a walk; samples of a part from which others lead towards a solution
-STEPS_MAX, SAMPLES_MAX = 1_000, 4
+WALK_MAX, STARTS_MAX = 1_000, 4
 # a walk is back at its start if the cosine of its directions exceeds this
 RETURN_COSINE_MIN = 0.9
 # steps lead towards a solution if the cosine of directions exceeds this, and the distance falls by this share
@@ -72,7 +72,7 @@ class SelfMotion:
         null = s < NULL_RTOL * s[:, :1]
         smallest = np.where(null, np.inf, s).min(axis=1)
         N = V * null[..., None]
-        return np.swapaxes(N, 1, 2) @ N, np.clip(STEP_FACTOR * smallest, STEP_MIN, STEP_MAX)
+        return np.swapaxes(N, 1, 2) @ N, np.clip(PACE_FACTOR * smallest, PACE_MIN, PACE_MAX)
 
     def _step(
         self, states: np.ndarray, ways: np.ndarray, lengths: np.ndarray
@@ -86,8 +86,8 @@ class SelfMotion:
             good = np.linalg.norm(self._apart(trial, closed), axis=1) < CORRECTION_MAX * lengths[k]
             good &= np.array([not why for why in self.closure.failure_reasons(closed, residual)], dtype=bool)
             ends[k[good]], arrived[k[good]] = closed[good], True
-            k = k[~good & (lengths[k] > STEP_MIN)]
-            lengths[k] = np.maximum(lengths[k] / 4, STEP_MIN)
+            k = k[~good & (lengths[k] > PACE_MIN)]
+            lengths[k] = np.maximum(lengths[k] / 4, PACE_MIN)
         return ends, arrived
 
     def _walk(self, state: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ class SelfMotion:
         ways = np.concatenate([N, -N])
         here, length, samples = np.tile(state, (len(ways), 1)), np.tile(bound, len(ways)), [state[None]]
         first = ways
-        for n in range(STEPS_MAX):
+        for n in range(WALK_MAX):
             ends, arrived = self._step(here, ways, length)
             moved = self._apart(here, ends)[arrived]
             here, first = ends[arrived], first[arrived]
@@ -117,10 +117,10 @@ class SelfMotion:
     def _arrive(self, samples: np.ndarray, states: np.ndarray, atol: float) -> np.ndarray:
         """Return a mask (n,) of solutions (n, S) that steps from samples (m, S) of a part reach."""
         off = [np.linalg.norm(self._apart(samples, b + 0 * samples), axis=1) for b in states]
-        near = np.argsort(off, axis=1)[:, :SAMPLES_MAX]
+        near = np.argsort(off, axis=1)[:, :STARTS_MAX]
         here, of = samples[near.ravel()], np.repeat(np.arange(len(states)), near.shape[1])
         found, most = np.zeros(len(states), dtype=bool), np.full(len(of), np.inf)
-        for _ in range(STEPS_MAX):
+        for _ in range(WALK_MAX):
             ways = self._apart(here, states[of])
             apart = np.linalg.norm(ways, axis=1)
             P, length = self._null_space(here)

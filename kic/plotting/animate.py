@@ -20,7 +20,7 @@ from kic.numerics.progress import Bar
 from kic.plotting.canvas import Canvas, fit_to_page
 from kic.plotting.figures import BLUE, check_target, matplotlib_part, style
 from kic.plotting.overlays import curve_shapes
-from kic.plotting.scene import MEMBERS_MAX, PLACED, Scene, evenly_spaced
+from kic.plotting.scene import DRAWN_MAX, PLACED, Scene, evenly_spaced
 from kic.plotting.symbols import Shape, extent
 from kic.plotting.view import ViewName
 
@@ -126,7 +126,7 @@ class Animation:
         """Return a canvas with room for every frame and the function that draws one member."""
         scene, canvas = self._scene, Canvas()
         low, high = scene.extent
-        sampled_members = evenly_spaced(len(self), MEMBERS_MAX)
+        sampled_members = evenly_spaced(len(self), DRAWN_MAX)
         margin = np.zeros(2), np.zeros(2)
 
         def make(points: float) -> list[Shape]:

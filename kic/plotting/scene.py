@@ -20,7 +20,7 @@ from kic.plotting.symbols import TINTS, Shape
 from kic.plotting.view import ViewName, view_of
 
 # maximum number of drawn members of a batch
-MEMBERS_MAX = 12
+DRAWN_MAX = 12
 PLACED = ("points", "frames", "centers", "bodies")  # kinds of parts with rows x, y, z
 # share of white in members between the first and the last
 _FADE_WHITE_SHARE = 0.72
@@ -68,7 +68,7 @@ class Scene:
     `normal` is that of a planar mechanism.
     """
 
-    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = MEMBERS_MAX) -> None:
+    def __init__(self, configuration: Configuration, view: ViewName | None, most: int = DRAWN_MAX) -> None:
         self.configuration = configuration
         self.model = model_of(configuration)
         self.model.require_real("A drawing", "Draw the configuration without it.")
