@@ -41,13 +41,14 @@ from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
+from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops
 
 # residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
-# singular values of the closure, relative to the largest, that the rounding of a file makes: six digits
-ROUNDED_RANK = (1e-10, 3e-5)
-# margin of the closure tolerance over the residual and the singular values
-TOLERANCE_FACTOR = 5.0
+# margin of the closure tolerance over what redundant conditions miss
+TOLERANCE_FACTOR = 10.0
+# lengths and angles below this are rounding errors of the computation
+MISSED_MIN = 1e-14
 # starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
 # the first closed ones within limits is taken, or of the first closed ones
 SAMPLED_STARTS, SAMPLES_ENOUGH, CLOSED_SAMPLES_MAX = 64, 4, 16
@@ -57,8 +58,9 @@ ASSEMBLY_EVALUATIONS_MAX = 1500
 VIOLATION_ATOL = 1e-6
 # cosines nearer to 1 do not give an angle
 COSINE_ATOL = 1e-8
-# largest entry of one step: radians, or shares of the characteristic length
-ASSEMBLY_STEP_MAX = 0.5
+# largest entry of one step, and of the way to a state where also conditions of rounded dimensions hold:
+# radians, or shares of the characteristic length
+ASSEMBLY_STEP_MAX, WAY_TO_EXACT_MAX = 0.5, 1e-2
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,10 @@ class Loop(ClosingJoint):
 
 @dataclass
 class ClosedState:
-    """State that closes the loops, the remarks on how it was found, and the tolerance that the loops need."""
+    """State that closes the loops, and the remarks on how it was found."""
 
     state: np.ndarray
     remarks: list[str] = field(default_factory=list)
-    tolerance: float = 0.0
 
 
 class _Residuals:
@@ -185,17 +186,31 @@ class _Residuals:
         return float(e[k]), str(self.owners[k])
 
     def solve(self, state: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the state where damped Gauss–Newton ends, and its largest residual."""
+        """Return the state where damped Gauss–Newton ends, and its largest residual.
+
+        Conditions that rounding alone makes independent would turn the mechanism along its motion to where
+        they hold. They count if that is near, or if the loops stay open without them.
+        """
+        found = self._solve(state, ROUNDED_SHARE_MAX)
+        exact = self._solve(found, SINGULAR_VALUE_RTOL)
+        left = self.worst(found)[0]
+        far = distance(self.tree, found[None], exact[None], self.scale).max(initial=0.0)
+        if left > DIGITS_RTOL or far < WAY_TO_EXACT_MAX:
+            return exact, self.worst(exact)[0]
+        return found, left
+
+    def _solve(self, state: np.ndarray, rtol: float) -> np.ndarray:
+        """Return the state where damped Gauss–Newton ends that neglects singular values below a share."""
         (found,), _ = gauss_newton(
             self,
             self.moved,
             state[None],
-            rtol=SINGULAR_VALUE_RTOL,
+            rtol=rtol,
             step_max=ASSEMBLY_STEP_MAX,
             damping=DAMPING_MIN,
             enough=EXACT_RTOL * 1e-3,
         )
-        return found, self.worst(found)[0]
+        return found
 
 
 def _size(model: CompiledModel, loops: Sequence[Loop]) -> float:
@@ -261,16 +276,6 @@ def closed_state(
     beyond = [name for name, excess in limits.excesses(state).items() if excess > VIOLATION_ATOL]
     if beyond:
         made.remarks.append(f"coordinates beyond their limits where the loops close: {', '.join(beyond)}.")
-    J = residuals(made.state[None])[1][0, : residuals.size]
-    s = np.linalg.svd(J, compute_uv=False)
-    rounded = s[(s > ROUNDED_RANK[0] * s[0]) & (s < ROUNDED_RANK[1] * s[0])] / s[0] if len(s) else s
-    need = max(left if left > EXACT_RTOL else 0.0, float(rounded.max(initial=0.0)))
-    if need:
-        made.tolerance = TOLERANCE_FACTOR * need
-        made.remarks.append(
-            f"the loops are inconsistent by {need:.1g} of the length {residuals.length:.3g}, most at "
-            f"'{worst}'; `closure_tolerance` was set to {made.tolerance:.1g}."
-        )
     return made
 
 
@@ -466,9 +471,31 @@ def close_loops(
     found = closed_state(model, loops, rows, starts, first)
     poses = displacements(model, found.state)
     added["joints"] = closing_joints(loops, poses)
-    tolerance = max(mechanism.closure_tolerance, found.tolerance)
-    made = described_at(mechanism, found.state, poses, added, closure_tolerance=tolerance)
-    return made, found.remarks
+    made = tolerate_rounding(described_at(mechanism, found.state, poses, added, remarks=()))
+    return made, [*found.remarks, *made.remarks]
+
+
+def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
+    """Return a mechanism whose loops of rounded dimensions move by its `closure_tolerance`, with remarks.
+
+    It is the same object if no conditions of its loops contradict one another, or its tolerance suffices.
+    """
+    model = mechanism._model
+    loops = rounded_loops(model.closure(()), model.tree.reference_state)
+    share = max((loop.share for loop in loops), default=0.0)
+    if share <= mechanism.closure_tolerance:
+        return mechanism
+    tolerance, unit_of_length = TOLERANCE_FACTOR * share, mechanism.units.length or "length units"
+    remarks = []
+    for loop in loops:
+        sizes = (loop.length, unit_of_length), (loop.angle, "rad")
+        missed = [f"{size:.1g} {unit}" for size, unit in sizes if size > MISSED_MIN]
+        names = ", ".join(f"'{name}'" for name in loop.parts)
+        remarks.append(
+            f"loop {names}: redundant conditions miss by {' and '.join(missed)} along the motion, by "
+            f"rounding; `closure_tolerance` was set to {tolerance:.1g}."
+        )
+    return replace(mechanism, closure_tolerance=tolerance, remarks=(*mechanism.remarks, *remarks))
 
 
 def displacements(model: CompiledModel, state: np.ndarray) -> dict[str, np.ndarray]:

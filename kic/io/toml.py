@@ -17,6 +17,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from kic.assembly import tolerate_rounding
 from kic.description.description import KINDS, MechanismDescription, Part
 from kic.description.joint_types import LOOP_TYPES
 from kic.description.parts import Six
@@ -209,7 +210,9 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
             made = from_dh(values.pop("name"), arm.rows, convention=arm.convention, **values)
         else:
             made = Mechanism(**values)
-        return made.close_loops([(*loop.frames, loop.type) for loop in loops]) if loops else made
+        if loops:
+            return made.close_loops([(*loop.frames, loop.type) for loop in loops])
+        return made if "closure_tolerance" in data else tolerate_rounding(made)
     except KicError as error:
         key = error.numbers.get("key", "")
         if arm is not None:  # keys of joints made by `from_dh` become keys of rows
@@ -417,6 +420,8 @@ def written(mechanism: MechanismDescription) -> str:
     import tomlkit
 
     values = _plain(mechanism)
+    if isinstance(mechanism, Mechanism) and tolerate_rounding(mechanism) is not mechanism:
+        values.setdefault("closure_tolerance", mechanism.closure_tolerance)
     document = tomlkit.document()
     for key in sorted(values, key=_rank):
         document[key] = _item(values[key])

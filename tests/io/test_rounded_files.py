@@ -1,0 +1,228 @@
+"""Overconstrained loops in files of a few digits: they move as the exact ones do, whatever the number of digits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from raising import raises
+from scipy.spatial.transform import Rotation
+
+import kic
+
+TURN = 0.3
+# error of joint angles, and the tolerance that is chosen, over the rounding: links of 0.1 amplify it by ten, and
+# positions near dead centres by three; the tolerance has a margin of ten
+ERROR_MAX, TOLERANCE_MAX = 100, 1000
+
+
+def planar(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A crank, a coupler and a rocker."""
+    places = np.array([[0, 0, 0], [0.1, 0.1, 0], [0.3, 0.25, 0], [0.3, 0, 0]])
+    return places + 0.03 * rng.uniform(-1, 1, (4, 3)) * [1, 1, 0], np.tile([0, 0, 1.0], (4, 1))
+
+
+def parallelogram(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two pairs of equal links."""
+    a, b = rng.uniform(0.1, 0.3), np.array([rng.uniform(-0.1, 0.1), rng.uniform(0.1, 0.2), 0])
+    return np.array([0 * b, b, b + [a, 0, 0], [a, 0, 0]]), np.tile([0, 0, 1.0], (4, 1))
+
+
+def spherical(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Four axes through one point."""
+    axes = planar(rng)[0] + [0, 0, 0.3]
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    return axes * rng.uniform(0.1, 0.3, (4, 1)), axes
+
+
+def bennett(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Opposite links are equal, lengths go with the sines of their twists, and tan(θ/2) tan(y/2) = k."""
+    alpha, beta, theta = rng.uniform(0.5, 0.7), rng.uniform(1.0, 1.3), rng.uniform(0.8, 1.2)
+    k = np.sin((beta + alpha) / 2) / np.sin((beta - alpha) / 2)
+    y, T, places, axes = 2 * np.arctan(k / np.tan(theta / 2)), np.eye(4), [], []
+    for twist, angle in zip((alpha, beta, alpha, beta), (theta, y, -theta, -y), strict=True):
+        places.append(T[:3, 3])
+        axes.append(T[:3, 2])
+        R = Rotation.from_euler("ZX", [angle, twist]).as_matrix()
+        T = T @ np.block([[R, R[:, :1] * 0.2 * np.sin(twist) / np.sin(alpha)], [np.zeros((1, 3)), 1.0]])
+    return np.array(places), np.array(axes)
+
+
+def sarrus(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Three parallel axes, and three others."""
+    places = np.array(
+        [[0, 0, 0], [0.1, 0, 0.1], [0, 0, 0.2], [0.1, 0.1, 0.2], [0.1, 0.2, 0.1], [0.1, 0.1, 0]]
+    )
+    return places + 0.02 * rng.uniform(-1, 1, (6, 3)), np.repeat([[0, 1.0, 0], [1.0, 0, 0]], 3, axis=0)
+
+
+def bricard(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The shipped model, in another size."""
+    joints, size = kic.load("bricard").joints, rng.uniform(0.5, 2.0)
+    # in the order of the loop
+    order, at = [joints[0]], joints[0].bodies[1]
+    while len(order) < len(joints):
+        order.append(next(j for j in joints if j not in order and at in j.bodies))
+        at = next(body for body in order[-1].bodies if body != at)
+    return size * np.array([j.at for j in order]), np.array([j.axis for j in order])
+
+
+LOOPS = (planar, parallelogram, spherical, bennett, sarrus, bricard)
+
+
+def linkage(
+    kind: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places and unit axes (n, 3) of the hinges of a loop, somewhere in space, with no dead centre nearby."""
+    rng = np.random.default_rng(seed)
+    while True:
+        turn, shift = Rotation.from_rotvec(rng.uniform(-2, 2, 3)), rng.uniform(-0.2, 0.2, 3)
+        places, axes = kind(rng)
+        axes = turn.apply(axes / np.linalg.norm(axes, axis=1, keepdims=True))
+        places = turn.apply(places) + shift
+        if exact(places, axes).at({"J0": [-TURN, 1.5 * TURN]}, failures="mask").ok.all():
+            return places, axes
+
+
+def exact(places: np.ndarray, axes: np.ndarray) -> kic.Mechanism:
+    """The linkage with all digits: hinge k joins links k and k + 1, and link 0 is the ground."""
+    names = ["ground", *(f"link{k}" for k in range(1, len(places)))]
+    bodies = [kic.Body(name, mass=1.0, com=tuple(places[0]), inertia=(1.0, 1.0, 1.0)) for name in names[1:]]
+    ends = [*pairwise(names), (names[-1], names[0])]
+    joints = [
+        kic.Joint(f"J{k}", "revolute", ends[k], tuple(places[k]), tuple(axes[k])) for k in range(len(places))
+    ]
+    return kic.Mechanism("linkage", bodies, joints, coordinates=["J0"])
+
+
+def poses(places: np.ndarray, axes: np.ndarray) -> list[np.ndarray]:
+    """Frames (4, 4) of the hinges, z along the axis, each in that before; then two of the last hinge."""
+    made = [np.eye(4)]
+    for place, axis in zip(places, axes, strict=True):
+        T = np.eye(4)
+        T[:3, 0] = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+        T[:3, 0] /= np.linalg.norm(T[:3, 0])
+        T[:3, 1], T[:3, 2], T[:3, 3] = np.cross(axis, T[:3, 0]), axis, place
+        made.append(T)
+    return [*(np.linalg.inv(a) @ b for a, b in pairwise(made)), made[-1]]
+
+
+def numbers(x: np.ndarray, digits: int) -> str:
+    return " ".join(f"{value:.{digits}f}" for value in x)
+
+
+def six(T: np.ndarray, digits: int) -> tuple[str, str]:
+    """Place, and roll, pitch and yaw."""
+    return numbers(T[:3, 3], digits), numbers(Rotation.from_matrix(T[:3, :3]).as_euler("xyz"), digits)
+
+
+def urdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    n, frames = len(places), poses(places, axes)
+    links = "".join(f'<link name="link{k}">{inertial}</link>' for k in range(1, n))
+    joints = ""
+    for k in range(n + 1):
+        parent = "base" if k in (0, n) else f"link{k}"
+        child = f"link{k + 1}" if k < n - 1 else ("end", "pin")[k - n + 1]
+        xyz, rpy = six(frames[k], digits)
+        joints += (
+            f'<joint name="J{k}" type="{"continuous" if k < n - 1 else "fixed"}"><parent link="{parent}"/>'
+            f'<child link="{child}"/><origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="0 0 1"/></joint>'
+        )
+    ends = '<link name="end"/><link name="pin"/>'
+    text = f'<robot name="r"><link name="base"/>{links}{ends}{joints}</robot>'
+    return kic.from_urdf(text, loops=[("end", "pin", "revolute")], coordinates=["J0"])
+
+
+def sdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
+    n, frames = len(places), poses(places, axes)
+    text = ""
+    for k in range(n):
+        parent, child = ("world" if k == 0 else f"link{k}"), ("world" if k == n - 1 else f"link{k + 1}")
+        pose = " ".join(six(frames[k], digits))
+        if k < n - 1:
+            text += f'<link name="{child}"><pose relative_to="J{k}">0 0 0 0 0 0</pose><inertial/></link>'
+        if k == n - 1:
+            parent, child = f"link{k}", "closing"
+            text += f'<link name="closing"><pose relative_to="J{k}">0 0 0 0 0 0</pose><inertial/></link>'
+        text += (
+            f'<joint name="J{k}" type="revolute"><pose relative_to="{parent if k else "__model__"}">{pose}</pose>'
+            f"<parent>{parent}</parent><child>{child}</child><axis><xyz>0 0 1</xyz></axis></joint>"
+        )
+    pose = " ".join(six(frames[n], digits))
+    text += f'<frame name="pin"><pose>{pose}</pose></frame>'
+    text += '<joint name="weld" type="fixed"><pose relative_to="pin"/><parent>world</parent><child>closing</child></joint>'
+    return kic.from_sdf(f'<sdf version="1.9"><model name="r">{text}</model></sdf>', coordinates=["J0"])
+
+
+def mjcf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
+    n, frames, text = len(places), poses(places, axes), ""
+    for k in range(n):
+        quat = numbers(Rotation.from_matrix(frames[k][:3, :3]).as_quat()[[3, 0, 1, 2]], digits)
+        text += (
+            f'<body name="link{k + 1}" pos="{numbers(frames[k][:3, 3], digits)}" quat="{quat}">'
+            f'<joint name="J{k}" axis="0 0 1"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+        )
+    return kic.from_mjcf(
+        f'<mujoco><compiler angle="radian"/><worldbody>{text}{"</body>" * n}</worldbody>'
+        f'<equality><weld body1="link{n}"/></equality></mujoco>'
+    ).replace(coordinates=["J0"])
+
+
+def toml(places: np.ndarray, axes: np.ndarray, digits: int, folder: Path) -> kic.Mechanism:
+    path = folder / "linkage.toml"
+    exact(places, axes).save(path)
+    text = re.sub(r"-?\d+\.\d+(e-\d+)?", lambda x: f"{float(x.group()):.{digits}f}", path.read_text())
+    path.write_text(text)
+    return kic.load(path)
+
+
+def check(m: kic.Mechanism, e: kic.Mechanism, digits: int) -> None:
+    """A mechanism moves as the exact one does."""
+    assert (m.dof, m.mobility().finite) == (1, True)
+    assert m.closure_tolerance <= TOLERANCE_MAX * 10.0**-digits
+    assert bool(m.closure_tolerance) == any("by rounding" in remark for remark in m.remarks)
+    names = [f"J{k}" for k in range(1, len(e.joints) - 1)]
+    here, there = m.at(), e.at()
+    start = float(here.value("J0"))
+    atol = ERROR_MAX * 10.0**-digits + 1e-12
+    wanted = e.at({"J0": start + TURN * np.arange(3)[:, None] / 2}, near=there)
+    for c in (
+        m.path({"J0": start + TURN * np.arange(3) / 2}, near=here),
+        m.at({"J0": start + TURN * np.arange(3) / 2}, near=here),
+    ):
+        for name in names:
+            off = c.value(name) - wanted.value(name)[:, 0]
+            off -= 2 * np.pi * np.round(off / (2 * np.pi))
+            assert np.abs(off).max() < atol
+        G = c.coefficients(names).G, wanted.coefficients(names).G[:, 0]
+        assert np.abs(G[0] - G[1]).max() < 20 * atol * max(1.0, np.abs(G[1]).max() ** 2)
+    assert m.simulate(0.01, near=here).t[-1] == 0.01
+
+
+@pytest.mark.parametrize(
+    "digits", [4, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in range(5, 18) if n != 10)]
+)
+@pytest.mark.parametrize("kind", LOOPS)
+def test_rounded_loops_move(
+    kind: Callable[..., tuple[np.ndarray, np.ndarray]], digits: int, tmp_path: Path
+) -> None:
+    """With any number of digits, in TOML, URDF and SDF."""
+    places, axes = linkage(kind, digits)
+    e = exact(places, axes)
+    for m in (toml(places, axes, digits, tmp_path), urdf(places, axes, digits), sdf(places, axes, digits)):
+        check(m, e, digits)
+
+
+@pytest.mark.parametrize("digits", [4, 10])
+@pytest.mark.parametrize("kind", LOOPS)
+def test_rounded_loops_of_mjcf_move(kind: Callable[..., tuple[np.ndarray, np.ndarray]], digits: int) -> None:
+    pytest.importorskip("mujoco")
+    places, axes = linkage(kind, digits)
+    check(mjcf(places, axes, digits), exact(places, axes), digits)
