@@ -126,7 +126,7 @@ URDF = Elements(
         dynamics@spring_reference limit@lower limit@upper limit@effort limit@velocity
         mimic@joint mimic@multiplier mimic@offset
         transmission@name transmission/joint transmission/actuator transmission/mechanicalReduction
-        actuator@name actuator/mechanicalReduction
+        actuator@name actuator/mechanicalReduction gazebo/joint
     """,
     no_effect="""
         robot@version robot/material robot/group link@type joint/calibration joint/hardwareInterface
@@ -145,7 +145,7 @@ URDF = Elements(
         transmission/leftActuator transmission/rightActuator transmission/flexJoint transmission/rollJoint
         transmission/gap_joint transmission/passive_joint transmission/use_simulated_gripper_joint
         gazebo/springStiffness gazebo/springReference gazebo/dampingFactor gazebo/gravity
-        gazebo/turnGravityOff gazebo/static gazebo/joint gazebo/link gazebo/inertial
+        gazebo/turnGravityOff gazebo/static gazebo/link gazebo/inertial
     """,
     own="joint/safety_controller",
     harmless={

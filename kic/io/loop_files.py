@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from kic.assembly import loop_words
-from kic.description.joint_types import LOOP_TYPES
+from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
 from kic.errors import InputError, KicError, short_repr
 from kic.io import robot as rb
 from kic.io.robot import Robot
@@ -16,9 +18,15 @@ from kic.io.xml import Element, Source, read_source
 from kic.numerics.arguments import entries
 from kic.numerics.optional import import_optional
 
-# elements that close loops: of Isaac Sim, of URDF+ and of its predecessor; and those of the two links in them
+# elements that close loops: of Isaac Sim, of URDF+ and its predecessor, and of a proposal for ROS
+# (github.com/ros/urdfdom_headers/pull/108); and those of the two links in them, in their order
 CLOSING_ELEMENTS = ("loop_joint", "loop", "constraint")
-_ENDS = ("link1", "link2", "predecessor", "successor")
+_ENDS = (("link1", "link1"), ("link1", "link2"), ("predecessor", "successor"), ("parent", "child"))
+_TAGS = [tag for pair in _ENDS for tag in pair]
+_REMEDY = "Correct it; or remove it, fix a link to each of the two where they meet, and give both in `loops`."
+_AXES = ("parent_axis", "child_axis")
+# cosine of the angle between the axes of a universal joint, at most: files have six digits
+_PERPENDICULAR_RTOL = 1e-5
 # joints of `robot.yaml`, and of elements
 _JOINTS = {
     "6d": "fixed",
@@ -43,20 +51,24 @@ def add_loops(robot: Robot, given: Any) -> None:
 def add_elements(robot: Robot, elements: list[Element], placement: Any) -> None:
     """Add the loops of elements; the frame of each link is its own, or that of an <origin>."""
     for element in elements:
-        kind = element.get("type", "spherical")
-        kind = _JOINTS.get(kind, kind)
-        ends = list(element.all(*_ENDS))
-        if kind not in LOOP_TYPES or len(ends) != 2:
+        kind = element.get("type", "spherical").removesuffix("_joint")
+        kind = (_JOINTS | {"link": "fixed"}).get(kind, kind)  # a link is cut in two
+        ends = sorted(element.all(*_TAGS), key=lambda end: _TAGS.index(end.tag))
+        tags = tuple(end.tag for end in ends)
+        if kind not in LOOP_TYPES or tags not in _ENDS:
             element.fail(
-                f"it must have two of {', '.join(_ENDS)} and a type of {', '.join(LOOP_TYPES)}, "
-                f"got {len(ends)} and {short_repr(kind)}."
+                f"it must have {', or '.join(' and '.join(pair) for pair in _ENDS)}; and a type of "
+                f"{', '.join(LOOP_TYPES)}; got {', '.join(tags) or 'none'} and {short_repr(kind)}. {_REMEDY}"
             )
-        axis, turn = element.find("axis"), np.eye(4)
+        is_ros, axis, turn = tags == ("parent", "child"), element.find("axis"), np.eye(4)
+        axes = _axes(element, kind) if is_ros else {}
         if axis is not None:
-            direction = axis.vector("xyz")
-            if not any(direction):
-                axis.fail("the axis is zero. Give a direction.")
-            turn = _along(direction)
+            turn = _along(_direction(axis))
+        axis_tags = _AXES if kind == "universal" else _AXES[:1]
+        read = {*tags, *(f"{tag}_origin" for tag in tags), *(axis_tags if is_ros else ("axis",))}
+        for child in element.children:
+            if child.tag not in read:
+                robot.remark_lost(child.line, f"<{child.tag}> of <{element.tag}> is ignored.")
         frames = []
         for end in ends:
             origin = element.find(f"{end.tag}_origin")
@@ -64,8 +76,37 @@ def add_elements(robot: Robot, elements: list[Element], placement: Any) -> None:
         links = tuple(end.get("link") for end in ends)
         for end, link in zip(ends, links, strict=True):
             if link not in robot.links:
-                end.fail(f"there is no link '{link}'.")
-        _add(robot, links, kind, (frames[0], frames[1]), element.get("name", ""), element.line)
+                end.fail(f"there is no link '{link}'. {_REMEDY}")
+        _add(robot, links, kind, (frames[0], frames[1]), element.get("name", ""), element.line, axes)
+
+
+def _axes(element: Element, kind: str) -> dict[str, tuple[float, ...]]:
+    """Return the axes of a closing joint of ROS in its two frames, x by default."""
+    if (stray := element.find("axis")) is not None:
+        stray.fail(f"the axis of a joint between <parent> and <child> is <{_AXES[0]}>. {_REMEDY}")
+    if kind == "planar":
+        element.fail(f"a planar joint between <parent> and <child> cannot be read. {_REMEDY}")
+    if kind not in JOINT_AXES or kind in BALL_TYPES:
+        return {}
+    own = map(element.find, _AXES)
+    one, two = ((1.0, 0.0, 0.0) if axis is None else _direction(axis) for axis in own)
+    if kind != "universal":
+        return {"axis": one}
+    if abs(np.dot(one, two)) > _PERPENDICULAR_RTOL * np.linalg.norm(one) * np.linalg.norm(two):
+        element.fail(
+            "the axes of a universal joint must be perpendicular where its two frames coincide, got "
+            f"{one} and {two}. {_REMEDY}",
+            axes=(one, two),
+        )
+    return {"axis": one, "axis2": two}
+
+
+def _direction(element: Element) -> tuple[float, ...]:
+    """Return the direction of an axis."""
+    direction = element.vector("xyz")
+    if not any(direction):
+        element.fail("the axis is zero. Give a direction.")
+    return direction
 
 
 def _add(
@@ -75,10 +116,12 @@ def _add(
     frames: tuple[np.ndarray, np.ndarray] | None = None,
     name: str = "",
     line: int = 0,
+    axes: Mapping[str, tuple[float, ...]] = MappingProxyType({}),
 ) -> None:
     first, second = (_link_of(robot, name) for name in names)
     title = name or f"{names[0]} to {names[1]}"
-    robot.loops.append(rb.RobotLoop(title, kind, (first, second), frames or (np.eye(4), np.eye(4)), line))
+    ends = frames or (np.eye(4), np.eye(4))
+    robot.loops.append(rb.RobotLoop(title, kind, (first, second), ends, line, **axes))  # type: ignore[arg-type]
 
 
 def _along(axis: Any) -> np.ndarray:

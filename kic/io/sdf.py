@@ -96,6 +96,41 @@ def from_sdf(
     return rb.mechanism_of(robot, coordinates, near, remedy)
 
 
+def add_joints(robot: Robot, elements: list[Element]) -> None:
+    """Add SDF joints between the links of a tree as those that close its loops, as in SDF 1.7 and later.
+
+    Each is where the pose of its child puts it at the zero of the file, and its parent has it there.
+    """
+    if not elements:
+        return
+    (pose, carrier), model = rb.place(robot), _Model(elements[0], robot, old=False)
+    model.poses |= {j.name: pose[j.child] for j in robot.joints.values()}
+    model.poses |= {link: pose[link] for link in robot.links}
+    model.carriers |= {link: link for link in robot.links}
+    for element in elements:
+        if (name := element.get("name")) in model.poses or name in model.parts:
+            element.fail(f"two parts of the model are called {short_repr(name)}. Rename one.")
+        model.parts[name] = element
+    for element in elements:
+        model.element, name, kind = element, element.get("name"), element.get("type")
+        is_open = _TYPES.get(kind, "cylindrical") == "cylindrical"
+        if is_open or any(axis.find("mimic") for axis in element.all("axis", "axis2")):
+            what = f"{short_repr(kind)} joint" if is_open else "mimic joint"
+            text = f"the {what} {short_repr(name)} of <gazebo> is ignored, which leaves its loop open."
+            robot.remark_lost(element.line, f"{text} Close it by `loops`.")
+            continue
+        SDF.check(element, robot)
+        joint = model.joint(element)
+        model.close(joint)
+        loop = robot.loops[-1]
+        if carrier[loop.links[0]] == carrier[loop.links[1]]:
+            text = f"joint '{name}' connects two links that are fixed to each other"
+            if joint.type != "fixed":
+                element.fail(f"{text}. A root that moves needs `floating_base=True`.")
+            robot.loops.pop()
+            robot.remark(element.line, f"{text}, and has no effect.")
+
+
 class _Model:
     """Links, joints and frames of a model, with their poses in it."""
 
@@ -127,9 +162,9 @@ class _Model:
         for one in links:
             robot.add(self._link(one))
         gears = [one for one in element.all("joint") if one.get("type") == "gearbox"]
-        joints = [self._joint(one) for one in element.all("joint") if one not in gears]
+        joints = [self.joint(one) for one in element.all("joint") if one not in gears]
         for gear in gears:
-            self._gear(gear, [joint for joint, _ in joints])
+            self._gear(gear, joints)
         for frame in element.all("frame"):
             link = self._attached(frame.get("name"))
             pose = np.linalg.inv(self.pose(link)) @ self.pose(frame.get("name"))
@@ -217,7 +252,7 @@ class _Model:
         rb.set_inertia(link, own_pose(own), x)
         return link
 
-    def _joint(self, element: Element) -> tuple[RobotJoint, Element]:
+    def joint(self, element: Element) -> RobotJoint:
         """Return a joint, with its axes in the world before it is in the tree."""
         name, kind = element.get("name"), element.get("type")
         if kind not in _TYPES:
@@ -255,7 +290,7 @@ class _Model:
                     f"{name} thread", (f"{name}.2", f"{name}.1"), (1.0, -rate), 0.0, element.line
                 )
             )
-        return joint, element
+        return joint
 
     def _mimic(self, element: Element, joint: RobotJoint, tag: str) -> None:
         """Add a coupling: follower = multiplier (leader − reference) + offset (sdf/1.11/mimic.sdf)."""
@@ -356,9 +391,7 @@ class _Model:
                 # a screw has them at its rotation
                 getattr(joint, key)[int(tag == "axis2")] = dynamics.content(word, 1, "0")[0]
 
-    def _span(
-        self, links: list[str], joints: list[tuple[RobotJoint, Element]], floating: bool, static: bool
-    ) -> None:
+    def _span(self, links: list[str], joints: list[RobotJoint], floating: bool, static: bool) -> None:
         """Add the joints of a tree from the world, and the others as loops.
 
         Coupled joints are in the tree. Parents come first: another joint is reversed only where nothing
@@ -368,30 +401,30 @@ class _Model:
         named = [name for c in robot.couplings for name in c.joints]
         coupled = {*named, *(name.rpartition(".")[0] for name in named)}
         at: dict[str, list[int]] = {}
-        for k, (joint, _) in enumerate(joints):
+        for k, joint in enumerate(joints):
             for end in {joint.parent, joint.child}:
                 at.setdefault(end, []).append(k)
-        names = rb.Names(joint.name for joint, _ in joints)
+        names = rb.Names(joint.name for joint in joints)
         reached, left = set[str](), dict(enumerate(joints))
         front = list[tuple[bool, bool, int]]()
 
         def reach(link: str) -> None:
             reached.add(link)
             for k in at.get(link, ()):
-                joint = joints[k][0]
+                joint = joints[k]
                 heappush(front, (joint.name not in coupled, joint.parent != link, k))
 
         def span() -> None:
             while front:
                 _, turned, k = heappop(front)
-                joint = joints[k][0]
+                joint = joints[k]
                 above, below = (joint.child, joint.parent) if turned else (joint.parent, joint.child)
                 if k in left and below not in reached:
                     del left[k]
                     self._add(joint, above, below, pose)
                     reach(below)
 
-        first = not any("world" in (joint.parent, joint.child) for joint, _ in joints)
+        first = not any("world" in (joint.parent, joint.child) for joint in joints)
         if first:
             self._add_root(names.new(rb.FREE_JOINT), links[0], pose, floating)
             reach(links[0])
@@ -408,19 +441,25 @@ class _Model:
                     robot.remark_lost(self.parts[link].line, text)
                 reach(link)
                 span()
-        for joint, element in left.values():
-            place = self.pose(joint.name)
-            frames = tuple(np.linalg.inv(pose[end]) @ place for end in (joint.parent, joint.child))
-            ends = tuple(WORLD if end == "world" else end for end in (joint.parent, joint.child))
-            inverse = np.linalg.inv(place)[:3, :3]
-            axes = {
-                key: tuple((inverse @ axis).tolist())
-                for key in ("axis", "axis2")
-                if (axis := getattr(joint, key)) is not None
-            }
-            robot.loops.append(
-                rb.RobotLoop(joint.name, joint.type, ends, frames, element.line, joint, **axes)  # type: ignore[arg-type]
-            )
+        for joint in left.values():
+            self.close(joint)
+
+    def close(self, joint: RobotJoint) -> None:
+        """Add a joint as one that closes a loop, where its two links have it at the zero of the file."""
+        place, links = self.pose(joint.name), (joint.parent, joint.child)
+        frames = tuple(np.linalg.inv(self.pose(link)) @ place for link in links)
+        # URDF files may have a link of this name
+        world = () if "world" in self.robot.links else ("world",)
+        ends = tuple(WORLD if link in world else link for link in links)
+        inverse = np.linalg.inv(place)[:3, :3]
+        axes = {
+            key: tuple((inverse @ axis).tolist())
+            for key in ("axis", "axis2")
+            if (axis := getattr(joint, key)) is not None
+        }
+        self.robot.loops.append(
+            rb.RobotLoop(joint.name, joint.type, ends, frames, joint.line, joint, **axes)  # type: ignore[arg-type]
+        )
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
         """Add a joint from the world to a link; the pose of a free joint is that of the link."""

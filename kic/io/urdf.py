@@ -13,6 +13,7 @@ from kic.io import robot as rb
 from kic.io.elements import URDF
 from kic.io.loop_files import CLOSING_ELEMENTS, add_elements, add_loops
 from kic.io.robot import GRAVITY, WORLD, Robot, RobotJoint
+from kic.io.sdf import add_joints
 from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
@@ -52,7 +53,8 @@ def from_urdf(
         in both names stands for the same text, as in ``("closing_*_1", "closing_*_2", "revolute")`` for files
         of onshape-to-robot. Or the path of a side file in YAML: `robot.yaml` of toolbox-parallel-robots, with
         frames that coincide, or `loop_closures.yaml` of sw2robot, with hinges of links. Elements <loop_joint>
-        of Isaac Sim, and <loop> and <constraint> of URDF+, close loops without `loops`.
+        of Isaac Sim, <loop> and <constraint> of URDF+, <constraint> as proposed for ROS, and SDF joints in
+        <gazebo> close loops without `loops`.
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
     gravity : (3,) float
@@ -94,6 +96,7 @@ def from_urdf(
     robot = Robot(root.source, root.get("name", "robot"), strict=flag("strict", strict), gravity=gravity)
     closing = list(root.all(*CLOSING_ELEMENTS))
     root.children = [element for element in root.children if element.tag not in CLOSING_ELEMENTS]
+    hinges = _gazebo_joints(root, robot)
     URDF.check(root, robot)
     for element in root.all("link"):
         robot.add(_link(element))
@@ -103,9 +106,26 @@ def from_urdf(
     _transmissions(root, robot)
     _roots(robot, flag("floating_base", floating_base))
     add_elements(robot, closing, placement)
+    add_joints(robot, hinges)
     add_loops(robot, loops)
     remedy = "A free body needs `from_urdf` with `floating_base=True`."
     return rb.mechanism_of(robot, coordinates, near, remedy)
+
+
+def _gazebo_joints(root: Element, robot: Robot) -> list[Element]:
+    """Return the SDF joints of a file, and remove them from its elements."""
+    found = []
+    for element in root.all("gazebo"):
+        joints = list(element.all("joint"))
+        element.children = [child for child in element.children if child.tag != "joint"]
+        if "reference" not in element.attributes:
+            found += joints
+            continue
+        for joint in joints:  # they would be parts of a link, which has none
+            text = f"<joint> {short_repr(joint.get('name'))} of a <gazebo> with `reference` is ignored"
+            text += ", which leaves its loop open. Remove the attribute `reference`."
+            robot.remark_lost(joint.line, text)
+    return found
 
 
 def placement(element: Element | None) -> np.ndarray:
