@@ -1365,7 +1365,7 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         path : path
-            File to write: ".toml", ".urdf", or ".xml" for MJCF. An existing file is replaced.
+            File to write: ".toml", ".urdf", or ".xml" or ".mjcf" for MJCF. An existing file is replaced.
         polynomials : PolynomialMap or sequence of PolynomialMap
             Maps that replace loops, see `to_mjcf` and `to_urdf`.
 

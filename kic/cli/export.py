@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
 
 # suffixes of files of actuation maps
-_SUFFIXES = {"table": (".csv", ".npz"), "polynomial": (".json", ".xml", ".urdf")}
+_SUFFIXES = {"table": (".csv", ".npz"), "polynomial": (".json", ".xml", ".urdf", ".mjcf")}
 
 
 @click.command()
@@ -24,7 +24,7 @@ _SUFFIXES = {"table": (".csv", ".npz"), "polynomial": (".json", ".xml", ".urdf")
 @click.option("--table", metavar="FILE", help="Write an actuation map as a table: .csv or .npz.")
 @click.option("--polynomial", metavar="FILE",
               help="Write an actuation map as polynomials with certified error bounds: .json; or MODEL as "
-              ".xml (MJCF) or .urdf, in which they replace the loops.")  # fmt: skip
+              ".xml or .mjcf (MJCF) or .urdf, in which they replace the loops.")  # fmt: skip
 @click.option("--box", multiple=True, metavar="NAME=LOWER:UPPER",
               help="Limit a coordinate of a table or of polynomials, such as A=10deg:60deg; "
               "repeatable.")  # fmt: skip
@@ -89,7 +89,7 @@ def export(
         raise click.UsageError("Give one of --c DIR, --fmu FILE, --table FILE and --polynomial FILE.")
     (to,) = chosen
     map_file, suffixes = table or polynomial, _SUFFIXES.get(to, ())
-    if map_file and not map_file.endswith(suffixes):
+    if map_file and not map_file.lower().endswith(suffixes):
         raise parsing.usage_error(f"FILE must end with {' or '.join(suffixes)}, got {map_file!r}.", f"--{to}")
     if map_file and not box:
         raise click.UsageError(f"--{to} requires --box NAME=LOWER:UPPER.")
@@ -114,7 +114,7 @@ def export(
         for path in [found.save(file, binary=not no_binary)] if file else found.save(directory):
             click.echo(printable(str(path)))
         return
-    if map_file.endswith((".xml", ".urdf")):
+    if map_file.lower().endswith((".xml", ".mjcf", ".urdf")):
         mechanism.save(map_file, polynomials=found)
     else:
         found.save(map_file)

@@ -83,7 +83,7 @@ class ActuationTable(Tabular):
         FileError
             If the file cannot be written.
         """
-        suffix = os.path.splitext(os.fspath(path))[1] if isinstance(path, str | os.PathLike) else ""
+        suffix = os.path.splitext(os.fspath(path))[1].lower() if isinstance(path, str | os.PathLike) else ""
         if suffix == ".csv":
             self.to_csv(path)
             return

@@ -134,7 +134,10 @@ def _compiled(
         if source.path is None:
             spec = mujoco.MjSpec.from_string(source.data.decode("utf-8"))
         else:
-            spec = mujoco.MjSpec.from_file(str(source.path))
+            # mujoco selects a decoder by the suffix and has one for .xml only
+            name, buffers = f"{source.path}.xml", mujoco.MjVfs()
+            buffers[name] = source.data
+            spec = mujoco.MjSpec.from_file(name, vfs=buffers)
         if len(spec.bodies) > BODIES_MAX:  # whatever they come from
             root.fail(f"a model must have at most {BODIES_MAX:,} bodies, got {len(spec.bodies):,}. {_TRUST}")
         if meshes and len(spec.hfields):

@@ -87,10 +87,10 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = 
             )
             raise ModelError(message, key="path", loops=made.loops)
         write_model(path, lambda: made.text)
-    elif suffix == ".xml":
+    elif suffix in (".xml", ".mjcf"):
         write_model(path, lambda: to_mjcf(mechanism, polynomials=polynomials))
     else:
-        raise invalid("path", "must end with .toml, .urdf or .xml", os.fspath(path))
+        raise invalid("path", "must end with .toml, .urdf, .xml or .mjcf", os.fspath(path))
 
 
 def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) -> UrdfText:

@@ -173,7 +173,7 @@ class PolynomialMap:
         FileError
             If the file cannot be written.
         """
-        if not isinstance(path, str | os.PathLike) or os.path.splitext(os.fspath(path))[1] != ".json":
+        if not isinstance(path, str | os.PathLike) or os.path.splitext(os.fspath(path))[1].lower() != ".json":
             raise invalid("path", "must end with .json", path)
         about = "value = sum of coefficients[row][i][j]… T_i(t1) T_j(t2)…, "
         about += "t = (2 q - lower - upper) / (upper - lower)"

@@ -138,6 +138,27 @@ def test_numbers_with_an_effect_are_finite_before_mujoco_computes(monkeypatch):
     assert len(numeric) > 100
 
 
+@pytest.mark.parametrize("suffix", ["mjcf", "MJCF", "XML", "txt"])
+def test_any_suffix_of_a_model_with_further_files(tmp_path, suffix):
+    """Included files and meshes are found from the directory of the model."""
+    (tmp_path / "meshes").mkdir()
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    (tmp_path / "meshes" / "m.obj").write_text(corners)
+    inner = f'<mujoco><worldbody><body name="a">{HINGE}{INERTIA}</body></worldbody></mujoco>'
+    (tmp_path / f"inner.{suffix}").write_text(inner)
+    path = tmp_path / f"outer.{suffix}"
+    path.write_text(
+        f'<mujoco><compiler meshdir="meshes"/><include file="inner.{suffix}"/>'
+        '<asset><mesh name="m" file="m.obj"/></asset><worldbody><body name="b"><joint name="k"/>'
+        '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    for given in (path, str(path), path.name):
+        m = kic.from_mjcf(given)
+        assert m.coordinates == ("j", "k")
+        # a tetrahedron with the density of the format
+        assert m.total_mass == pytest.approx(kic.from_mjcf(inner).total_mass + 1000 / 6)
+
+
 @pytest.mark.parametrize(
     "key", ["range", "actuatorfrcrange", "solreflimit", "user", "ctrlrange", "forcerange"]
 )

@@ -708,6 +708,29 @@ def test_spoiled_models_raise_only_model_errors(kind: str, seed: int, tmp_path: 
             kic.load(path)
 
 
+@pytest.mark.parametrize("suffix", ["toml", "urdf", "sdf", "xml", "mjcf"])
+def test_suffixes_in_any_case(tmp_path: Path, suffix: str, monkeypatch) -> None:
+    """Files are read and written alike; `load` takes one in the directory without "./"."""
+    is_mjcf, known = suffix in ("xml", "mjcf"), tmp_path / f"arm.{suffix}"
+    arm = kic.load("three-rrr" if is_mjcf else "horn-two-link")
+    if is_mjcf:
+        pytest.importorskip("mujoco", reason="needs MuJoCo: pip install -e '.[mujoco]'")
+    if suffix == "sdf":
+        known.write_text(
+            '<sdf version="1.9"><model name="m"><link name="a"/><joint name="j" type="revolute">'
+            "<parent>world</parent><child>a</child></joint></model></sdf>"
+        )
+    else:
+        arm.save(known)
+    monkeypatch.chdir(tmp_path)
+    for name in (f"b.{suffix.upper()}", f"c.{suffix.title()}"):
+        Path(name).write_bytes(known.read_bytes())
+        assert repr(kic.load(name)) == repr(kic.load(known))
+        if suffix != "sdf":
+            arm.save(f"saved_{name}")
+            assert Path(f"saved_{name}").read_bytes() == known.read_bytes()
+
+
 def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
     arm, linkage = kic.load("horn-two-link"), kic.load("four-bar")
     for suffix in (".toml", ".urdf"):
