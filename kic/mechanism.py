@@ -1451,9 +1451,10 @@ class Mechanism(Printable, MechanismDescription):
         Bodies have the axes of the world in the reference configuration and their origin at their joint, and
         coordinates keep their values, except that a free joint has the position of its body. A closing
         revolute joint becomes two points on its axis. Coordinates of joints with several are joints "hip.1",
-        "hip.2" …; so are those of free joints whose laws differ. Ideal motors are actuators. Rows of bodies,
-        such as "crank.x", are about the joint of the body. The file does not have `coordinates`, `actuators`
-        and `closure_tolerance`.
+        "hip.2" …; so are those of free joints whose laws differ. A body without mass between joints, which
+        MuJoCo does not allow, becomes several joints in the body below it. Ideal motors are actuators. Rows
+        of bodies, such as "crank.x", are about the joint of the body. The file does not have `coordinates`,
+        `actuators` and `closure_tolerance`.
 
         Parameters
         ----------

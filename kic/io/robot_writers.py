@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
@@ -24,7 +25,7 @@ from kic.description.motors import Motor
 from kic.description.parts import INERTIA_RTOL, Body, Joint, as_matrix, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import ModelError, invalid
-from kic.io.robot import NO_LIMIT, Names, link_origin
+from kic.io.robot import NO_LIMIT, Names, clean_name, link_origin
 from kic.io.toml import save as save_toml
 from kic.io.toml import write_model
 from kic.kernels import layout as lay
@@ -38,6 +39,8 @@ from kic.numerics.polynomial_map import PolynomialMap
 LAWS = ("stiffness", "damping", "armature", "friction")
 # smallest mass and moment of inertia of MuJoCo (mjMINVAL)
 MUJOCO_MIN = 1e-15
+# coordinates of the joints of a body of MuJoCo
+MUJOCO_DOF_MAX = 6
 # relative excess of a moment over the sum of the others that is round-off, and has no comment
 SUM_RTOL = 1e-13
 # equality constraints as stiff as MuJoCo allows: critically damped, with a time constant of two steps, below
@@ -198,14 +201,17 @@ def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = (), ti
     _add(root, "option", gravity=m.gravity, timestep=timestep)
     made, origins = {GROUND: _add(root, "worldbody")}, {GROUND: np.zeros(3)}
     _add_sites(made[GROUND], m, GROUND, origins[GROUND])
-    for branch in plan.branches:
-        name, parent = branch.child, branch.parent
+    for chain in plan.chains():
+        branch = chain[-1]
+        name, parent = branch.child, chain[0].parent
         if name == "world":
             raise ModelError("Body 'world' has the name of the ground in MJCF. Rename it.", name=name)
         origin = origins[name] = link_origin(branch.joint, branch.body)
         own = made[name] = _add(made[parent], "body", name=name, pos=origin - origins[parent])
         _add_mjcf_inertia(own, name, plan.inertia(branch), origin)
-        _add_mjcf_joints(own, branch, plan.lost)
+        plan.merge(chain, origin)
+        for one in chain:
+            _add_mjcf_joints(own, one, origin, plan.lost)
         _add_sites(own, m, name, origin)
     relations = _mjcf_relations(m, plan, origins)
     if any(part.tag == "equality" and len(part) for part in relations):
@@ -362,6 +368,10 @@ class _Plan:
             else:
                 self.loops.append(_Loop(joint, joint.type, (one, two)))
         self.shares = Counter(branch.body.name for branch in self.branches)
+        self.merged: set[str] = set()
+        """Bodies without inertia whose joints are those of the body below them."""
+        self.left_out: list[str] = []
+        """Those among them, with their frames, that a reader does not make again."""
         self._replace_loops(motors)
 
     def _replace_loops(self, motors: Sequence[str]) -> None:
@@ -430,6 +440,44 @@ class _Plan:
         written = {c for branch in self.branches for c in branch.joint.components}
         self.mapped = {row: one for row, one in self.mapped.items() if row in written}
 
+    def chains(self) -> list[list[_Branch]]:
+        """Return for each body that MJCF has its joints, with those of the bodies without inertia above it.
+
+        MuJoCo allows no such body but several joints in one, at most six coordinates with a ball at the end.
+        """
+        m, below = self.mechanism, Counter(branch.parent for branch in self.branches)
+        parts: tuple[Any, ...] = (*m.points, *m.frames)
+        # the reader gives each body a frame
+        used = {part.body for part in parts if part.name != f"{part.body}_frame"}
+        used |= {body for loop in self.loops for body in loop.bodies}
+        above: dict[str, list[_Branch]] = {}
+        made = []
+        for branch in self.branches:
+            body, chain = branch.body, [*above.pop(branch.parent, []), branch]
+            if sum(one.joint.dof for one in chain) > MUJOCO_DOF_MAX:
+                made.append(chain[:-1])
+                chain = chain[-1:]
+            is_bare = body.mass == 0 and not np.any(body.inertia or 0.0) and self.shares[body.name] == 1
+            stays = branch.child in used or below[branch.child] != 1 or branch.joint.type in BALL_TYPES
+            if is_bare and not stays:
+                above[branch.child] = chain
+            else:
+                made.append(chain)
+        return made + list(above.values())
+
+    def merge(self, chain: Sequence[_Branch], origin: np.ndarray) -> None:
+        """Store the bodies of a chain, and their frames, that a reader does not make again."""
+        for one, two in pairwise(chain):
+            self.merged.add(one.child)
+            names = [two.joint.name if step.kind == lay.BALL else two.joint.components[step.component]
+                     for step in steps(two.joint, two.backwards)]  # fmt: skip
+            is_named = one.child == clean_name(f"{chain[-1].child} before {''.join(names[:1])}")
+            self.left_out += [] if is_named else [one.child]
+            for frame in (frame for frame in self.mechanism.frames if frame.body == one.child):
+                at, axes = _place_of(frame)
+                is_placed = np.allclose(at, origin) and np.allclose(axes, np.eye(3))
+                self.left_out += [] if is_named and is_placed else [frame.name]
+
     def inertia(self, branch: _Branch) -> tuple[float, np.ndarray, np.ndarray] | None:
         """Return mass, centre of mass and inertia of a body with its point masses, or of its share.
 
@@ -475,7 +523,8 @@ class _Plan:
                 parts={part: tuple(keys) for part, keys in lost.parts.items()},
             )
         outputs: tuple[Any, ...] = (*m.distances, *m.contacts, *m.centers)
-        quiet = [m._describe(part.name) for part in outputs] + self._settings()
+        quiet = [m._describe(name) for name in (*(part.name for part in outputs), *self.left_out)]
+        quiet += self._settings()
         if named or quiet:
             _note(root, f"not written: {'; '.join([*named, *quiet])}")
             root.insert(0, root[-1])
@@ -495,7 +544,8 @@ class _Plan:
         names["reference points (now at the joints) of bodies"] = [
             branch.child
             for branch in self.branches
-            if branch.child == branch.body.name and branch.body.reference is not None
+            if branch.child == branch.body.name and branch.child not in self.merged
+            if branch.body.reference is not None
             if np.any(link_origin(branch.joint, branch.body) != np.array(branch.body.reference))
         ]
         found = [f"{key} {', '.join(some)}" for key, some in names.items() if some]
@@ -684,8 +734,8 @@ def _add_mjcf_inertia(
     _add(own, "inertial", pos=com - origin, quat=quat, mass=mass, diaginertia=(low, middle, high))
 
 
-def _add_mjcf_joints(own: Element, branch: _Branch, lost: _Lost) -> None:
-    """Add the joints of a body. A free joint with different laws is three slides and a ball."""
+def _add_mjcf_joints(own: Element, branch: _Branch, origin: np.ndarray, lost: _Lost) -> None:
+    """Add a joint to a body with an origin. A free joint with different laws is three slides and a ball."""
     joint = branch.joint
     made = steps(joint, branch.backwards)
     words = {"damping": "damping", "armature": "armature", "friction": "frictionloss"}
@@ -696,6 +746,8 @@ def _add_mjcf_joints(own: Element, branch: _Branch, lost: _Lost) -> None:
         laws = _common_laws(joint, slice(6), lost)
         _add(own, "joint", name=joint.name, type="free", **{words[key]: x for key, x in laws.items()})
         return
+    at = None if joint.at is None else joint.at - origin
+    place = {} if at is None or not at.any() else {"pos": at}
     balls = [step.component for step in made if step.kind == lay.BALL]
     if branch.backwards and balls:
         raise _first_body(joint, branch.parent)
@@ -709,7 +761,7 @@ def _add_mjcf_joints(own: Element, branch: _Branch, lost: _Lost) -> None:
             if efforts is not None:
                 efforts = tuple(np.clip(efforts, -NO_LIMIT, NO_LIMIT))
             ranges = {"range": limits, "actuatorfrcrange": efforts}
-            _add(own, "joint", name=joint.components[k], type=kind, axis=step.axis, **laws, **ranges)
+            _add(own, "joint", name=joint.components[k], type=kind, axis=step.axis, **place, **laws, **ranges)
     if balls:
         name = joint.components[balls[0]] if joint.type == "free" else joint.name
         laws = _common_laws(joint, slice(balls[0], balls[0] + 3), lost)

@@ -55,6 +55,96 @@ def test_ball_joints_with_axes_in_mujoco(first, kind, more):
     assert max(found.values()) < ROUND_OFF, found
 
 
+def several_joints(seed: int, loop: bool, ball: bool) -> str:
+    """Return a chain in MJCF of bodies with several hinges and slides, with a ball at the end or without."""
+    rng = np.random.default_rng(seed)
+
+    def numbers(count: int = 3) -> str:
+        return " ".join(map(repr, rng.normal(size=count).tolist()))
+
+    kinds = [rng.permutation(["hinge", "hinge", "slide", "hinge"])[: 2 + k % 3] for k in range(3)]
+    kinds.append(np.array(["slide", "hinge", "ball" if ball else "hinge"]))
+    text = f'<mujoco model="m"><compiler angle="radian"/><option gravity="{numbers()}"/><worldbody>'
+    for k, body in enumerate(kinds):
+        text += f'<body name="b{k}" pos="{numbers()}" quat="{numbers(4)}">'
+        text += f'<inertial pos="{numbers()}" mass="{1 + k}" diaginertia="0.3 0.4 0.5"/>'
+        for j, kind in enumerate(body):
+            own = f'pos="{numbers()}"' + f' axis="{numbers()}" ref="{rng.normal()}" stiffness="2"' * (
+                kind != "ball"
+            )
+            text += f'<joint name="j{k}{j}" type="{kind}" damping="{0.1 * (j + 1)}" {own}/>'
+    text += '<site name="tip" pos="0.1 0.2 0.3"/>' + "</body>" * len(kinds) + "</worldbody>"
+    closing = '<equality><connect name="loop" body1="b2" body2="world" anchor="0 0 0.1"/></equality>'
+    return text + closing * loop + '<actuator><motor name="M" joint="j11" gear="3"/></actuator></mujoco>'
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bodies_with_several_joints_are_written_as_they_were_read(seed):
+    mujoco = pytest.importorskip("mujoco")
+    text = several_joints(seed, loop=seed % 2 == 1, ball=seed > 3)
+    m = kic.from_mjcf(text)
+    written = m.to_mjcf()
+    given, found = (mujoco.MjModel.from_xml_string(one) for one in (text, written))
+    names = "nbody", "njnt", "nu", "neq"
+    assert [getattr(given, key) for key in names] == [getattr(found, key) for key in names]
+    assert given.jnt_type.tolist() == found.jnt_type.tolist()
+    again = kic.from_mjcf(written, coordinates=m.coordinates)
+    assert [body.name for body in again.bodies] == [body.name for body in m.bodies]
+    assert [joint.name for joint in again.joints] == [joint.name for joint in m.joints]
+    for one in ("body", "; body"):
+        assert f"{one} 'b" not in written
+    # rates of a ball are in the axes of its body, which differ
+    qpos = given.qpos0 + 0.3 * np.arange(given.nq)
+    there = [] if seed > 3 else [forces_in_mujoco(mujoco, model, qpos) for model in (given, found)]
+    assert all(
+        np.allclose(a, b, rtol=0.0, atol=ROUND_OFF * np.abs(a).max()) for a, b in zip(*there, strict=True)
+    )
+    # frames of bodies have the axes of the file that was read, by which `joint_order` turns balls
+    for read in (m, again):
+        differing = differences(replace(read, frames=m.frames[-1:]), "mujoco")
+        assert max(differing.values()) < ROUND_OFF, differing
+
+
+def forces_in_mujoco(mujoco: Any, model: Any, qpos: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the mass matrix, the bias forces and those of springs and dampers."""
+    data, M = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    data.qpos[:], data.qvel[:] = qpos, np.linspace(-1.0, 2.0, model.nv)
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, M)
+    return M, data.qfrc_bias.copy(), data.qfrc_passive.copy()
+
+
+def test_bodies_without_mass_are_joints_of_the_body_below():
+    """Those with parts that others refer to remain errors, as do more than six joints in a row."""
+    rng = np.random.default_rng(4)
+
+    def chain(count: int, kind: str = "revolute", **more: Any) -> kic.Mechanism:
+        names = [*(f"k{k}" for k in range(count - 1)), "rod"]
+        joints = []
+        for k, ends in enumerate(zip(["ground", *names], names, strict=False)):
+            own = kind if k == 1 else "revolute"
+            place = [] if own == "fixed" else [rng.normal(size=3), rng.normal(size=3)]
+            joints.append(kic.Joint(f"J{k}", own, ends, *place))
+        bodies = [*(kic.Body(name, mass=0.0) for name in names[:-1]), random_body(rng, "rod")]
+        return kic.Mechanism("m", bodies, joints, **more)
+
+    text = chain(6).to_mjcf()
+    assert text.count("<body ") == 1
+    assert text.count('type="hinge"') == 6
+    assert "not written: body 'k0'; body 'k1'" in text
+    for m in (chain(3, "fixed"), chain(3, "cylindrical"), chain(4, "prismatic")):
+        text = m.to_mjcf()
+        assert text.count("<body ") == 1
+        assert text.count("<joint ") == m.dof
+    for wrong in (
+        chain(7),
+        chain(3, points=[kic.Point("P", "k1", X)]),
+        chain(3, frames=[kic.Frame("F", "k0")]),
+    ):
+        with pytest.raises(kic.ModelError, match="has no mass"):
+            wrong.to_mjcf()
+
+
 def ring(kind: str = "revolute", closed: bool = True, laws: bool = False, **more: Any) -> kic.Mechanism:
     """Return a loop with a joint "K" of a kind, or an open chain; all other joints may have laws, too."""
     rng = np.random.default_rng(3)
