@@ -116,7 +116,7 @@ def table(elements: Elements) -> str:
 
 URDF = Elements(
     computed="""
-        robot@name robot/link robot/joint robot/transmission robot/gazebo
+        robot@name robot/link robot/joint robot/transmission robot/ros2_control robot/gazebo
         link@name link/inertial inertial/origin inertial/mass inertial/inertia mass@value
         inertia@ixx inertia@ixy inertia@ixz inertia@iyy inertia@iyz inertia@izz
         origin@xyz origin@rpy origin@quat_xyzw
@@ -125,19 +125,25 @@ URDF = Elements(
         dynamics@damping dynamics@friction dynamics@armature dynamics@spring_stiffness
         dynamics@spring_reference limit@lower limit@upper limit@effort limit@velocity
         mimic@joint mimic@multiplier mimic@offset
-        transmission@name transmission/joint transmission/actuator transmission/mechanicalReduction
-        actuator@name actuator/mechanicalReduction gazebo/joint
+        joint/mechanicalReduction joint/mechanical_reduction joint/role joint@role
+        transmission@name transmission@type transmission/type transmission/plugin
+        transmission/joint transmission/actuator transmission/mechanicalReduction
+        actuator@name actuator/mechanicalReduction actuator/mechanical_reduction actuator/role actuator@role
+        ros2_control/transmission gazebo/joint
     """,
     no_effect="""
         robot@version robot/material robot/group link@type joint/calibration joint/hardwareInterface
-        transmission@type transmission/type actuator/hardwareInterface
+        joint/offset actuator/hardwareInterface
+        ros2_control@name ros2_control@type ros2_control@rw_rate ros2_control@is_async
+        ros2_control@thread_priority ros2_control/hardware ros2_control/sensor ros2_control/gpio
+        ros2_control/async
         gazebo@reference gazebo/material gazebo/mu1 gazebo/mu2 gazebo/fdir1 gazebo/kp gazebo/kd
         gazebo/maxVel gazebo/minDepth gazebo/maxContacts gazebo/selfCollide gazebo/laserRetro gazebo/visual
         gazebo/collision gazebo/stopCfm gazebo/stopErp gazebo/fudgeFactor gazebo/implicitSpringDamper
         gazebo/cfmDamping gazebo/provideFeedback gazebo/preserveFixedJoint gazebo/disableFixedJointLumping
     """,
     remarked="""
-        robot/drake robot/ros2_control link/visual link/collision joint/safety_controller
+        robot/drake ros2_control/joint link/visual link/collision joint/safety_controller
         limit@acceleration limit@deceleration limit@jerk
         gazebo/plugin gazebo/sensor
     """,

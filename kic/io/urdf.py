@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -251,31 +251,96 @@ def _mimics(root: Element, robot: Robot) -> None:
 
 def _transmissions(root: Element, robot: Robot) -> None:
     """Add the actuators of transmissions: the shaft turns by the reduction times the joint."""
-    for element in root.all("transmission"):
+    found = [(one, False) for one in root.all("transmission")]
+    found += [(one, True) for control in root.all("ros2_control") for one in control.all("transmission")]
+    for element, is_ros2 in found:
         name = element.attributes.get("name", "transmission")
+        kind = element.word("plugin") or element.word("type") or element.attributes.get("type", "")
+        couple = _COUPLES.get(kind.rpartition("/")[2])
         own = element.find("joint")
         try:
-            reductions = [
-                float(x.numbers(x.text, 1, f"<{x.tag}>")[0]) for x in _below(element, "mechanicalReduction")
-            ]
+            reductions = _reductions(element)
         except ModelFileError:  # other readers leave transmissions out, and templates have words there
             robot.remark_lost(element.line, f"transmission '{name}' without a number is ignored.")
             continue
         joint = robot.joints.get(own.get("name", "")) if own is not None else None
-        if joint is None or len(list(element.all("joint"))) > 1:
+        if couple is not None:
+            _couple(element, name, couple, robot, is_ros2)
+        elif joint is None or len(list(element.all("joint"))) > 1:
             robot.remark_lost(element.line, f"transmission '{name}' is ignored.")
         elif joint.type not in ("revolute", "prismatic"):
             robot.remark_lost(element.line, f"transmission '{name}' of a {joint.type} joint is ignored.")
+        elif is_ros2 and any(x != 1.0 for one in element.all("actuator") for x in _reductions(one)):
+            text = "ros2_control reads the reduction of the joint, not that of the actuator."
+            robot.remark_lost(element.line, f"transmission '{name}' is ignored: {text}")
         else:
-            reduction = (reductions or [1.0])[0] or 1.0
+            reduction = ((_reductions(own) if is_ros2 and own else reductions) or [1.0])[0] or 1.0
             robot.actuators.append(rb.RobotActuator(name, (joint.name,), (reduction,), element.line))
 
 
-def _below(element: Element, tag: str) -> list[Element]:
-    """Return all descendants of a tag."""
-    found = []
+def _differential(a: list[float], j: list[float]) -> list[tuple[float, float]]:
+    """Return the turns of two shafts per unit of two joints, by the reductions of actuators and joints.
+
+    These are the rates of transmission_interface::DifferentialTransmission. Its efforts have the same power.
+    """
+    return [(a[0] * j[0], a[0] * j[1]), (a[1] * j[0], -a[1] * j[1])]
+
+
+def _four_bar(a: list[float], j: list[float]) -> list[tuple[float, float]]:
+    """Return the turns of two shafts per unit of two joints, by the reductions of actuators and joints.
+
+    These are the rates of transmission_interface::FourBarLinkageTransmission. Its efforts are not used: their
+    power differs from that of the actuators.
+    """
+    return [(a[0] * j[0], 0.0), (a[1], a[1] * j[1])]
+
+
+_COUPLES = {"DifferentialTransmission": _differential, "FourBarLinkageTransmission": _four_bar}
+# tags of ros_control and of ros2_control
+_REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
+
+
+def _couple(
+    element: Element,
+    name: str,
+    couple: Callable[[list[float], list[float]], list[tuple[float, float]]],
+    robot: Robot,
+    is_ros2: bool,
+) -> None:
+    """Add the two actuators of a transmission with two joints; remark one that cannot be read."""
+    reductions, ends = list[list[float]](), list[list[str]]()
+    for tag in ("actuator", "joint"):
+        parts = list(element.all(tag))
+        roles = [part.word("role") or part.attributes.get("role", "") for part in parts]
+        if (roles if is_ros2 else sorted(roles)) != [f"{tag}1", f"{tag}2"]:  # ros2_control goes by the order
+            text = f"it must have two <{tag}>, with the roles {tag}1 and {tag}2{' in this order' * is_ros2}."
+            robot.remark_lost(element.line, f"transmission '{name}' is ignored: {text}")
+            return
+        parts = [parts[roles.index(f"{tag}{k}")] for k in (1, 2)]
+        reductions.append([(_reductions(part) or [1.0])[0] for part in parts])
+        ends.append([part.get("name", "") for part in parts])
+    joints = [robot.joints.get(end) for end in ends[1]]
+    kinds = [getattr(joint, "type", "missing") for joint in joints]
+    is_known = {*kinds} <= {"revolute", "prismatic"} and ends[1][0] != ends[1][1]
+    if not is_known or not np.all(reductions):
+        text = "two different revolute or prismatic joints, and reductions other than zero"
+        robot.remark_lost(element.line, f"transmission '{name}' is ignored: it must have {text}.")
+        return
+    for actuator, ratios in zip(ends[0], couple(*reductions), strict=True):
+        terms = {joint: ratio for joint, ratio in zip(ends[1], ratios, strict=True) if ratio}
+        robot.actuators.append(rb.RobotActuator(actuator, (*terms,), (*terms.values(),), element.line))
+    if couple is _four_bar:
+        text = "efforts have the power of its actuators, which those of transmission_interface have not."
+        robot.remark(element.line, f"transmission '{name}': {text}")
+
+
+def _reductions(element: Element) -> list[float]:
+    """Return the numbers of all reductions below an element."""
+    found = list[float]()
     for child in element.children:
-        found += [child, *_below(child, tag)] if child.tag == tag else _below(child, tag)
+        found += (
+            child.numbers(child.text, 1, f"<{child.tag}>") if child.tag in _REDUCTIONS else _reductions(child)
+        )
     return found
 
 

@@ -34,6 +34,11 @@ URDF = """<robot name="r"><link name="base"/>
 <transmission name="t"><joint name="a"/><actuator name="m"><mechanicalReduction>7</mechanicalReduction></actuator>
 </transmission></robot>"""
 
+COUPLE = "transmission_interface/DifferentialTransmission"
+DIFFERENTIAL = f"""<ros2_control><transmission name="d"><plugin>{COUPLE}</plugin><actuator name="m1" role="actuator1">
+</actuator><actuator name="m2" role="actuator2"/><joint name="a" role="joint1"></joint><joint name="b" role="joint2"/>
+</transmission></ros2_control>"""
+
 # a change of the file for each key, as the text that is replaced and its substitute
 URDF_CHANGES: dict[str, tuple[str, str]] = {
     "robot@name": ('name="r"', 'name="s"'),
@@ -82,6 +87,17 @@ URDF_CHANGES: dict[str, tuple[str, str]] = {
     "transmission/mechanicalReduction": ('<actuator name="m"><mechanicalReduction>7</mechanicalReduction></actuator>',
                                          "<mechanicalReduction>8</mechanicalReduction>"),
     "actuator/mechanicalReduction": (">7<", ">8<"),
+    **{f"transmission{key}": ('<transmission name="t">', f'<transmission name="t"{text}') for key, text in
+       {"@type": f' type="{COUPLE}">', "/type": f"><type>{COUPLE}</type>", "/plugin": f"><plugin>{COUPLE}</plugin>"}.items()},
+    **{key: ("</robot>", DIFFERENTIAL.replace(*change, 1) + "</robot>") for key, change in {
+        "robot/ros2_control": ("", ""), "ros2_control/transmission": ("", ""),
+        "joint/role": ('role="joint1">', "><role>joint1</role>"), "joint@role": ('"joint1"', '"joint2"'),
+        "actuator/role": ('role="actuator1">', "><role>actuator1</role>"), "actuator@role": ('"actuator1"', '"2"'),
+        "joint/mechanical_reduction": ('role="joint1">', 'role="joint1"><mechanical_reduction>2</mechanical_reduction>'),
+        "joint/mechanicalReduction": ('role="joint1">', 'role="joint1"><mechanicalReduction>2</mechanicalReduction>'),
+        "actuator/mechanical_reduction":
+            ('role="actuator1">', 'role="actuator1"><mechanical_reduction>2</mechanical_reduction>'),
+    }.items()},
 }  # fmt: skip
 
 INERTIAL = """<inertial><pose degrees="false">0.1 0.2 0.3 0.1 0.2 0.3</pose><mass>2</mass><inertia><ixx>0.4</ixx>
@@ -190,7 +206,7 @@ WORDS = {"kinematic": "true", "must_be_base_link": "true", "enable_wind": "true"
          "turnGravityOff": "true", "linear": "1", "angular": "1"}  # fmt: skip
 # where an element of a tag stands that the small file does not have
 HOLDERS = {"velocity_decay": ("link", "<velocity_decay>{}</velocity_decay>"),
-           "physics": ("joint", "<physics>{}</physics>")}  # fmt: skip
+           "physics": ("joint", "<physics>{}</physics>"), "ros2_control": ("robot", "<ros2_control>{}</ros2_control>")}  # fmt: skip
 
 
 def added(base: str, tag: str, mark: str, part: str) -> str:
