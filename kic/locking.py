@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from kic.assembly import described_at, displacements
-from kic.configuration import flat_states
+from kic.configuration import Configuration, flat_states
+from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance
 from kic.errors import InputError, KicError, short_repr
+from kic.kinematics.state import single_entries
+from kic.kinematics.tree import ball_axes
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
 from kic.numerics.arrays import numbers
+from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import RANK_RTOL
 
 # attribute of a locked mechanism: the one without locks in the same reference configuration, and their names
@@ -34,7 +38,7 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
         part: Any = base._part(name, "joints", "distances")
         if part.fixed if isinstance(part, Distance) else not part.dof:
             raise InputError(f"'{name}' of '{base.name}' is fixed. Leave it out.", name=name, key="values")
-    base = _with_values(base, {**dict.fromkeys(names), **given})
+    base, left = _with_values(base, {**dict.fromkeys(names), **given})
     names = tuple(dict.fromkeys((*names, *given)))
     locked, couplings = dict.fromkeys(names), dict(base._terms)
     moved = True
@@ -47,7 +51,9 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     motors = [
         x.name for x in base.motors if {c.partition(".")[0] for c in base._shafts[x.name]} <= locked.keys()
     ]
-    made = base.without(*motors, *(name for name, terms in couplings.items() if not terms))
+    made = base.replace(coordinates=left).without(
+        *motors, *(name for name, terms in couplings.items() if not terms)
+    )
     for name, terms in couplings.items():
         # a locked joint has the value of the reference configuration, where its term is zero
         if terms and terms != base._terms[name]:
@@ -80,12 +86,13 @@ def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
     return mechanism.__dict__.get(_LOCKS, (mechanism, ()))
 
 
-def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> Mechanism:
-    """Return a mechanism described where joints and distances have values; None is that of the reference.
+def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mechanism, tuple[str, ...]]:
+    """Return a mechanism described where joints and distances have values, and the coordinates left.
 
+    None is the value of the reference configuration, which needs no solution if no other value is given.
     Other coordinates keep their values, except as many as the loops determine.
     """
-    reference = mechanism.at()
+    reference, turns = mechanism.at(), _turns(mechanism)
 
     def rest(name: str) -> Any:
         return (
@@ -96,40 +103,85 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> Mechanism:
 
     held: dict[str, Any] = {}
     spare: dict[str, Any] = {}  # values that those of other names determine
-    rank, rows = 0, list[str]()
+    locked, rows = list[str](), list[str]()
     for name, value in values.items():
         own = mechanism._components(name) or ()
-        G = reference.coefficients([*rows, *own], order=1).G
-        found_rank = int(np.linalg.matrix_rank(G))
-        given = {c: rest(c) for c in own} if value is None else {name: value}
-        (held if found_rank > rank else spare).update(given)
-        if found_rank > rank:
-            rank, rows = found_rank, [*rows, *own]
-    others = [c for c in mechanism.coordinates if c not in held and c.partition(".")[0] not in held]
-    # the first set whose rows are independent in the reference configuration, then all others
-    first, chosen, found, error = tuple[str, ...](), tuple[str, ...](), None, None
-    for name in others:
-        G = reference.coefficients([*rows, *first, name], order=1).G
-        if np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max()) == len(G):
-            first = (*first, name)
-    count = max(mechanism.dof - rank, 0)
-    for chosen in chain([first[:count]], combinations(others, count)):
+        given = {c: rest(c) for c in own}
+        if value is not None:
+            given = dict(single_entries(mechanism, name, value) if len(own) > 1 else [(name, value)])
+        locked += own
+        for c, x in given.items():
+            is_free = _rank(reference, [*rows, c]) > len(rows)
+            (held if is_free else spare)[c] = x
+            rows += [c] * is_free
+    first = _independent(mechanism, reference, rows, locked)
+    if all(value is None for value in values.values()):
+        return mechanism, first
+    others = [c for c in mechanism.coordinates if c not in locked]
+    chosen, found, error = first, None, None
+    for chosen in chain([first], combinations(others, len(mechanism.coordinates) - len(rows))):
         try:
-            found = mechanism.at({**{c: rest(c) for c in chosen}, **held})
+            found = _solved(mechanism, {**{c: rest(c) for c in chosen}, **held})
             break
         except KicError as failed:
             error = error or failed
     if found is None or found.batch:
         raise error or InputError("`values` must be single numbers, got a batch.", key="values")
+    poses = displacements(mechanism._model, flat_states(found)[0])
     for name, value in spare.items():
-        there = found.value(name)
+        there = _turned(mechanism, poses, name) if name in turns else found.value(name)
         if not np.allclose(numbers(name, value), there, rtol=CONSISTENT_RTOL, atol=CONSISTENT_RTOL):
             got = short_repr(value)
             message = f"`values` must agree: the others give {name} = {there:.6g}, got {got}. Leave one out."
             raise InputError(message, key="values", name=name)
-    made = mechanism
-    if any(value is not None for value in values.values()):
-        state = flat_states(found)[0]
-        made = described_at(mechanism, state, displacements(mechanism._model, state))
+    made = described_at(mechanism, flat_states(found)[0], poses)
     # locks of other joints than the coordinates
-    return made.replace(coordinates=(*chosen, *held)) if len(chosen) < len(others) else made
+    return (made.replace(coordinates=(*chosen, *held)) if len(chosen) < len(others) else made), chosen
+
+
+def _independent(
+    mechanism: Mechanism, reference: Configuration, rows: list[str], locked: Iterable[str]
+) -> tuple[str, ...]:
+    """Return coordinates that are independent of rows in the reference configuration, as many as are free.
+
+    They are the first of the coordinates that are not locked, and then of all joints. An orientation needs
+    its three components.
+    """
+    made, turns, count = list[str](), _turns(mechanism), len(mechanism.coordinates)
+    for c in dict.fromkeys([*mechanism.coordinates, *(c for j in mechanism.joints for c in j.components)]):
+        whole = [] if c in locked or c in made else turns.get(c, (c,))
+        wanted = [*rows, *made, *whole]
+        if whole and len(wanted) <= count and _rank(reference, wanted) == len(wanted):
+            made += whole
+    return tuple(made)
+
+
+def _rank(reference: Configuration, rows: list[str]) -> int:
+    """Return the number of independent rows in the reference configuration."""
+    G = reference.coefficients(rows, order=1).G
+    return int(np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max(initial=0.0)))
+
+
+def _turns(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
+    """Return the three components of a rotation by each of them: angular velocities, without a value."""
+    balls = [joint.components[-3:] for joint in mechanism.joints if joint.type in BALL_TYPES]
+    return {c: whole for whole in balls for c in whole}
+
+
+def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
+    """Return the configuration with values of coordinates; rotations are vectors from the reference."""
+    if mechanism._model.is_open_chain or not _turns(mechanism).keys() & values.keys():
+        return mechanism.at(values)
+    given = [numbers(name, value) for name, value in values.items()]
+    if any(x.ndim for x in given):
+        raise InputError("`values` must be single numbers, got a batch.", key="values")
+    state = mechanism.prepare("position", wrt=tuple(values))(mechanism.at().state, np.array(given))
+    return Configuration(mechanism._model, (), state[None])
+
+
+def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> float:
+    """Return a component of the rotation vector of a joint where bodies have displacements (4, 4)."""
+    joint: Any = mechanism._part(component.rpartition(".")[0])
+    first, second = (poses[body][:3, :3] for body in joint.bodies)
+    turn = vector_from_matrix((first.T @ second)[None])[0] @ ball_axes(joint)
+    return float(turn[joint.components[-3:].index(component)])

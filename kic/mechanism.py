@@ -1279,8 +1279,9 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         values : dict of str to array_like, or names
-            Values of joints and distances, as in `at`; names alone are fixed at the reference configuration.
-            The other coordinates keep their values in the reference configuration, which moves there.
+            Values of joints and distances, as in `at`; names alone are fixed at the reference configuration,
+            without a solution. The other coordinates, also the orientations of free and spherical joints,
+            keep their values in the reference configuration, which moves there.
             Displacements and rotations are measured from the new one, also those of spherical and free
             joints, whose axes turn with their first bodies.
 

@@ -112,7 +112,7 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
     names = description.coordinates
     given: dict[str, np.ndarray] = {}
     for key, value in inputs.items():
-        for name, x in _entries(description, key, value):
+        for name, x in single_entries(description, key, value):
             if name in given:
                 raise InputError(f"Coordinate '{name}' of '{description.name}' is given twice.", name=name)
             given[name] = x
@@ -132,7 +132,7 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
     return np.stack(columns, axis=-1) if columns else np.zeros((0,))
 
 
-def _entries(description: MechanismDescription, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
+def single_entries(description: MechanismDescription, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
     """Return the single coordinates of one entry of the dict."""
     if not isinstance(key, str):
         raise InputError(f"Keys must be names of joints, got {short_repr(key)}.", key="values", got=key)

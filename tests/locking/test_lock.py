@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from raising import raises
+from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 
@@ -141,3 +142,92 @@ def test_locks_of_dependent_joints_solve_once(monkeypatch: pytest.MonkeyPatch) -
     assert locked.mobility().dof == 1
     assert locked.coordinates == ("Ad",)
     assert len(calls) <= 3
+
+
+def on_a_base(model: str, kind: str) -> kic.Mechanism:
+    """Return a shipped closed mechanism whose ground is a body on a free or ball joint, maybe of an arm."""
+    one, on_arm = kic.load(model), kind.endswith("arm")
+    bodies = [kic.Body(name, mass=2.0, com=(0, 0, 0.1), inertia=(0.1, 0.1, 0.1)) for name in ("base", "arm")]
+    joints = [kic.Joint("float", kind.split()[0], ("arm" if on_arm else "ground", "base"), (0, 0, 0))]
+    if on_arm:
+        joints.append(kic.Joint("R", "revolute", ("ground", "arm"), (0, 0.1, 0), (1, 0, 0.2)))
+
+    def name(part: str) -> str:
+        return "base" if part == "ground" else part
+
+    return kic.Mechanism(
+        "on a base",
+        [*bodies[: 1 + on_arm], *one.bodies],
+        [*joints, *(replace(j, bodies=tuple(map(name, j.bodies))) for j in one.joints)],
+        points=[replace(p, body=name(p.body)) for p in one.points],
+        coordinates=[*(j.name for j in joints), *one.coordinates],
+    )
+
+
+@pytest.mark.parametrize("kind", ["free", "spherical", "free on an arm", "spherical on an arm"])
+@pytest.mark.parametrize(("model", "values"), [("five-bar", {"A": 2.0}), ("gough-stewart", {"L1": 1.05})])
+def test_locks_on_a_base_that_moves(model, values, kind) -> None:
+    """The base stays at the reference, and the mechanism on it is the one on the ground."""
+    m, one, (name,) = on_a_base(model, kind), kic.load(model), values
+    base = m.dof - one.dof
+    assert base == {"free": 6, "spherical": 3}[kind.split()[0]] + ("arm" in kind)
+    for given in (name, values):
+        locked = m.lock(given)
+        assert locked.dof == len(locked.coordinates) == m.dof - 1
+        assert set(locked.coordinates) == set(m.coordinates) - {name}
+        assert np.abs(locked.at().pose("base").as_matrix() - np.eye(4)).max() < 1e-12
+        for mine, grounded in zip(locked.points, one.lock(given).points, strict=True):
+            assert np.abs(np.subtract(mine.at, grounded.at)).max() < 1e-10
+        both = locked.lock("float")
+        assert both.dof == one.dof - 1 + ("arm" in kind)
+        assert set(both.unlock("float").coordinates) == set(locked.coordinates)
+        assert (both.unlock().dof, both.unlock(name).dof) == (m.dof, both.dof + 1)
+    assert m.lock("float").coordinates == m.coordinates[-one.dof - ("arm" in kind) :]
+
+
+def test_a_base_locked_at_a_pose_carries_the_loop() -> None:
+    pose = RigidTransform.from_components([0.1, 0.2, 0.3], Rotation.from_rotvec([0.4, -0.3, 0.2]))
+    m = on_a_base("five-bar", "free")
+    locked = m.lock({"float": pose, "A": 2.0})
+    assert locked.coordinates == ("E",)
+    tip = kic.load("five-bar").lock({"A": 2.0}).at().value("tip")
+    assert np.abs(locked.at().value("tip") - pose.apply(tip)).max() < 1e-10
+    for wrong in ({"float": [0.0] * 5}, {"float": np.zeros((2, 6))}, {"A": [1.0, 2.0]}):
+        with pytest.raises(kic.InputError):
+            m.lock(wrong)
+
+
+@pytest.mark.parametrize("name", kic.model_names())
+def test_a_lock_by_name_needs_no_solution(name, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every joint of every model, also with rotations, is held as it is, and unlocked to the same."""
+    m = kic.load(name)
+    at = kic.Mechanism.at
+    reference = m.at()
+
+    def only_reference(self, values=None, **options):
+        assert values is None
+        return at(self, values, **options)
+
+    monkeypatch.setattr(kic.Mechanism, "at", only_reference)
+    coupled = {joint.partition(".")[0] for terms in m._terms.values() for joint, _ in terms}
+    for joint in m.joints[:6]:
+        if not joint.dof or joint.name in coupled:
+            continue
+        locked = m.lock(joint.name)
+        G = reference.coefficients(joint.name, order=1).G
+        assert locked.dof == len(locked.coordinates) == m.dof - np.linalg.matrix_rank(G, tol=1e-8)
+        assert locked.unlock() == m
+        assert [j.at for j in locked.joints] == [j.at for j in m.joints]
+
+
+def test_a_ball_joint_that_others_hold_agrees_with_them() -> None:
+    """Values of the legs of a platform turn it; then no ball joint of it is at the reference."""
+    m = kic.load("gough-stewart")
+    values = {f"L{k}": 1.0 + 0.05 * (k == 1) for k in range(1, 7)}
+    assert m.lock(values).dof == 0
+    for ball in ("S1", "S4"):
+        with raises(kic.InputError, key="values", name=f"{ball}.1"):
+            m.lock({**values, ball: [0.0, 0.0, 0.0]})
+        legs = m.at(values)
+        first, second = (legs.pose(body).rotation for body in m[ball].bodies)
+        assert m.lock({**values, ball: first.inv() * second}).dof == 0
