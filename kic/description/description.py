@@ -143,7 +143,7 @@ class MechanismDescription:
     def __post_init__(self) -> None:
         texts = dict.fromkeys(("title", "about", "source", "drawing"), valid.text)
         label = valid.check_part(
-            self, "mechanism", gravity=valid.vector, closure_tolerance=valid.nonnegative, **texts
+            self, "mechanism", gravity=valid.vector, closure_tolerance=valid.share, **texts
         )
         for part_type, kind in _KIND.items():
             parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")

@@ -52,6 +52,14 @@ def nonnegative(owner: str, key: str, value: Any) -> float:
     return number(owner, key, value, 0.0)
 
 
+def share(owner: str, key: str, value: Any) -> float:
+    """Return a number of at least 0 and less than 1."""
+    found = nonnegative(owner, key, value)
+    if not found.real < 1:
+        raise invalid_part(owner, key, "must be less than 1, because it is relative", value)
+    return found
+
+
 def direction(owner: str, key: str, value: Any) -> Vector:
     """Return three finite numbers that are not all zero."""
     a = reals(value)

@@ -27,7 +27,7 @@ from kic.transfer.finite_mobility import (
     weakest_over_range,
 )
 from kic.transfer.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
-from kic.transfer.rank import RANK_SHARE, count_independent, rank
+from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
@@ -156,7 +156,7 @@ class Mobility:
             return ()
         if self._local.dimension == self.first_order:
             return (self.first_order,) * len(self._neighbours)
-        rtol = max(RANK_SHARE, 10 * self._transfer.tolerance)
+        rtol = nearby_rtol(self._transfer.tolerance)
         found = []
         for state, G in zip(self._neighbours, self._closure.rows(self._neighbours)[1], strict=True):
             first_order = self.coordinates - _rank(G, rtol)
@@ -274,10 +274,16 @@ class Mobility:
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
             number = int((weak > RANK_SHARE).sum())
+            # exact conditions, and not those of rounded dimensions
+            below = (
+                f" It may be too large: below {weak[0]:.1e} that one counts."
+                if weak[0] > WEAK_CONDITION_RTOL
+                else ""
+            )
             return (
                 f"Of the redundant ones {number} {'are' if number > 1 else 'is'} redundant only within "
                 f"closure_tolerance = {t.tolerance:g}: the strongest dropped contributes {weak[0]:.1e} of "
-                f"the strongest kept, the weakest kept {strong[-1]:.1e}."
+                f"the strongest kept, the weakest kept {strong[-1]:.1e}.{below}"
             )
         number = int((strong < WEAK_CONDITION_RTOL).sum())
         if not number:

@@ -37,10 +37,10 @@ from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import column_scales, row_scales
 from kic.transfer.finite_mobility import closed_neighbours, is_finite
 from kic.transfer.free_bodies import cut_everywhere, joint_motion_items, spot
-from kic.transfer.rank import RANK_SHARE
+from kic.transfer.rank import RANK_SHARE, nearby_rtol
 
-# rates below this share of the largest rate of a motion count as zero
-REST_RTOL = 1e-7
+# rates below this share of the largest rate of a motion count as zero, and with rounded dimensions at most
+REST_RTOL, REST_RTOL_MAX = 1e-7, 0.1
 
 
 class BodyTwists:
@@ -124,11 +124,8 @@ class BodyTwists:
         """Return the units outside a group whose joints and fixed distances constrain it."""
         return set(self.ends[self.holds & self.touching(group)].ravel().tolist()) - group
 
-    def basis_at(self, state: np.ndarray, tolerance_factor: float = 10.0) -> TwistBasis:
-        """Return the motions at a closed state (1, S).
-
-        Conditions count as redundant within `tolerance_factor` times the closure tolerance.
-        """
+    def basis_at(self, state: np.ndarray, nearby: bool = True) -> TwistBasis:
+        """Return the motions at a closed state (1, S), which may be `nearby` the one in question."""
         t, n = self.closure.transfer, len(self.names)
         values, G = (x[0] for x in self._body_motion.arrays(state))
         rows = values.reshape(-1, 3)
@@ -144,7 +141,10 @@ class BodyTwists:
                 (self._coordinate_rates, self._coordinate_scale),
             )
         )
-        N = free_motions(self.closure.rows(state)[1][0], max(RANK_SHARE, tolerance_factor * t.tolerance))
+        N = free_motions(
+            self.closure.rows(state)[1][0],
+            nearby_rtol(t.tolerance) if nearby else max(RANK_SHARE, t.tolerance),
+        )
         G = (G * t.column_scale) @ N
         moves = np.concatenate([G[: 3 * n].reshape(n, 3, -1), G[12 * n :].reshape(n, 3, -1)], axis=1)
         X = moves.reshape(6 * n, -1) / self.scale[:, None]
@@ -202,7 +202,7 @@ class TwistBasis:
     @property
     def rtol(self) -> float:
         """Relative tolerance: velocities below this share of the largest of a motion count as zero."""
-        return max(REST_RTOL, 10 * self.bodies.closure.transfer.tolerance)
+        return min(max(REST_RTOL, 10 * self.bodies.closure.transfer.tolerance), REST_RTOL_MAX)
 
     def twists(self, x: np.ndarray) -> np.ndarray:
         """Return the twists (B, 6) of all bodies at their mean position, in a motion (f,)."""
@@ -349,7 +349,7 @@ def find_passive_freedoms(
     bodies = BodyTwists(closure)
     if closure.transfer.tree.open or not bodies.count:
         return ()
-    bases = [bodies.basis_at(state[None], 10.0 if k else 1.0) for k, state in enumerate(states)]
+    bases = [bodies.basis_at(state[None], k > 0) for k, state in enumerate(states)]
     reference = bases[1 if singular else 0]
     found: list[PassiveFreedom] = []
     spanned = np.zeros((reference.R.shape[1], 0))
@@ -424,6 +424,7 @@ def _describe_motion(basis: TwistBasis, group: frozenset[int], x: np.ndarray) ->
     takes_part = np.abs(rates) > REST_RTOL
     members = [k for k, u in enumerate(bodies.unit) if u in group]
     twist = (basis.X @ x).reshape(-1, 6)
+    twist = twist / np.abs(twist).max()
     joints = {k: _joints_of(basis, k) for k in members}
     moving = [k for k in members if np.abs(twist[k]).max() > basis.rtol]
     longest = max(moving, key=lambda k: _extent(joints[k]))

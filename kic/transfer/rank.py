@@ -26,6 +26,14 @@ RANK_SHARE = 1e-9
 PLANAR_ATOL = 1e-12
 
 
+def nearby_rtol(tolerance: float) -> float:
+    """Return the share below which conditions are redundant near a configuration, which has `tolerance`.
+
+    Rounding grows along a motion, tenfold at most, and a share is always less than 1.
+    """
+    return max(RANK_SHARE, min(10 * tolerance, tolerance**0.5))
+
+
 def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of each condition, largest first, and the rows that have them.
 

@@ -254,3 +254,33 @@ def test_an_opened_state_raises_in_every_unit(unit: float, wrt: str) -> None:
         f(opened)
     with raises(kic.SingularError, dof=0):
         f(np.stack([state, opened]))
+
+
+CLOSED = [name for name in kic.model_names() if not kic.load(name)._model.tree.open]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in ("four-bar", "delta") else pytest.mark.slow) for n in CLOSED]
+)
+def test_every_tolerance_has_an_answer(name):
+    """A tolerance that drops exact conditions is named, with the number below which they count."""
+    exact = kic.load(name)
+    here, values = exact.mobility(), {c: exact.at().value(c) for c in exact.coordinates if "hub" not in c}
+    for tolerance in (1e-6, 1e-4, 1e-2, 0.1, 0.3, 0.5, 0.99):
+        m = exact.replace(closure_tolerance=tolerance)
+        found, dropped = m.mobility(), here.shares[(here.shares > 1e-9) & (here.shares < tolerance)]
+        assert found.dof >= here.dof
+        assert "mobility" in found.summary()
+        if found.dof == here.dof:
+            assert not dropped.size
+            assert m.at(values or None).ok.all()
+            continue
+        assert f"closure_tolerance = {tolerance:g}" in found.caveat()
+        assert f"below {dropped.max():.1e} that one counts" in found.caveat()
+        with raises(kic.InputError, mobility=found.dof):
+            m.at({c: 0.0 for c in exact.coordinates})
+        # the number is right
+        below = exact.replace(closure_tolerance=0.99 * float(dropped.max()))
+        assert below.mobility().dof < found.dof
+    with raises(kic.ModelError, key="closure_tolerance"):
+        exact.replace(closure_tolerance=1.0)
