@@ -16,6 +16,7 @@ from kic.configuration import Configuration
 from kic.description.contacts import Contact
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
 from kic.description.parts import Body, Frame, Joint, Point, as_matrix
+from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, ModelError, invalid, short_repr, unfinished_type, unknown
 from kic.kernels import layout as lay
@@ -35,7 +36,7 @@ from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
 from kic.kinematics.tree import Tree, ball_axes, frame_axes, unit
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import entries, mapping, names_of
+from kic.numerics.arguments import choice, entries, mapping, names_of
 from kic.numerics.arrays import numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.transfer.compiled_model import CompiledModel
@@ -58,6 +59,8 @@ ASSEMBLY_EVALUATIONS_MAX = 1500
 VIOLATION_ATOL = 1e-6
 # cosines nearer to 1 do not give an angle
 COSINE_ATOL = 1e-8
+# joints at the ends of rods
+ROD_TYPES = ("universal", "spherical")
 # largest entry of one step, and of the way to a state where also conditions of rounded dimensions hold:
 # radians, or shares of the characteristic length
 ASSEMBLY_STEP_MAX, WAY_TO_EXACT_MAX = 0.5, 1e-2
@@ -411,9 +414,11 @@ def assemble(
     loops: Iterable[Any],
     start: Mapping[str, float] | None = None,
     coordinates: Iterable[str] | None = None,
+    spins: str = "held",
 ) -> Mechanism:
     """Close the loops of a mechanism. See `Mechanism.close_loops`."""
     mechanism._model.require_real("close_loops()", "Close the loops of the mechanism without it.")
+    names: Any = None if coordinates is None else names_of(coordinates, "coordinates")
     made = []
     for k, loop in enumerate(entries(loops)):
         first, second, kind = loop_words(k, loop)
@@ -424,11 +429,29 @@ def assemble(
         made.append(Loop(f"{first} to {second}", kind, *ends))
     given = None if start is None else mapping("near", start, "joints to values")
     closed, remarks = close_loops(mechanism, made, first=given)
-    if coordinates is not None:
-        names: Any = names_of(coordinates, "coordinates")
-    else:
-        names = default_coordinates(closed, [mechanism._given("coordinates") or ()])
-    return replace(closed, coordinates=names, remarks=(*mechanism.remarks, *remarks))
+    wanted = mechanism._given("coordinates") or ()
+    drives = names is None and wanted and _drives(closed.replace(coordinates=None), wanted)
+    closed, more = without_spins(closed, wanted if drives else names, spins)
+    if names is None:
+        names = default_coordinates(closed, [wanted])
+    return replace(closed, coordinates=names, remarks=(*mechanism.remarks, *remarks, *more))
+
+
+def without_spins(
+    mechanism: Mechanism, coordinates: Iterable[str] | None, spins: str
+) -> tuple[Mechanism, list[str]]:
+    """Return a closed mechanism with its spins held if `spins` is "held", and remarks on them.
+
+    Spins stay free if `coordinates` that the user has chosen take part in them.
+    """
+    if choice("spins", spins, ("held", "free")) == "free":
+        return mechanism, []
+    found = find_spins(mechanism, coordinates or ())
+    held = held_remark(found)
+    if not held:
+        return mechanism, free_remarks(found)
+    remarks = [f"{held} With `spins='free'` they stay free.", *free_remarks(found)]
+    return with_held_spins(mechanism, found), remarks
 
 
 def loop_words(k: int, given: Any) -> tuple[str, str, str]:
@@ -683,15 +706,23 @@ def default_coordinates(mechanism: Mechanism, wanted: Iterable[tuple[str, ...]])
     for names in wanted:
         if names and _drives(mechanism, names):
             return names
-    try:
-        return mechanism.independent_sets(count=1)[0].names
-    except (KicError, IndexError):
-        return None
+    # coordinates of rods come last
+    hinges = [c for joint in mechanism.joints if joint.type not in ROD_TYPES for c in joint.components]
+    has_rods = any(joint.type in ROD_TYPES for joint in mechanism.joints)
+    for among in (hinges, None) if has_rods else (None,):
+        try:
+            return mechanism.independent_sets(of=among, count=1)[0].names
+        except (KicError, IndexError):
+            continue
+    return None
 
 
 def _drives(mechanism: Mechanism, names: tuple[str, ...]) -> bool:
     """Return True if coordinates can drive a mechanism in its reference configuration."""
     try:
+        # errors would name a passive degree of freedom, which takes long to find in a large mechanism
+        if sum(len(mechanism._components(name) or (name,)) for name in names) != mechanism.dof:
+            return False
         mechanism.at().coefficients(mechanism.joints[0].name, order=1, wrt=names)
     except KicError:
         return False

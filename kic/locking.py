@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import described_at, displacements
+from kic.assembly import default_coordinates, described_at, displacements
 from kic.configuration import Configuration, flat_states
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance
+from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
 from kic.errors import InputError, KicError, short_repr
 from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
@@ -79,6 +80,27 @@ def unlock(mechanism: Mechanism, names: str | Iterable[str] | None) -> Mechanism
             raise InputError(message, key="names", name=name)
     rest = [name for name in locked if name not in chosen]
     return lock(base, rest) if rest else base
+
+
+def hold_spins(mechanism: Mechanism) -> Mechanism:
+    """Return a mechanism with the spins of its rods held; see `Mechanism.hold_spins`."""
+    mechanism._model.require_real("hold_spins()", "Hold the spins of the mechanism without it.")
+    spins = find_spins(mechanism)
+    if not spins:
+        return mechanism
+    base, locked = _without_locks(mechanism)
+    hinges = [spin.held.name for spin in spins if spin.held and spin.held.type == "fixed"]
+    balls = [spin for spin in spins if spin.held and spin.held.type != "fixed"]
+    remark = [text for text in (held_remark(spins),) if text]
+    made = base.replace(remarks=(*base.remarks, *remark, *free_remarks(spins)))
+    if balls:
+        made = with_held_spins(made, balls)
+        if (given := base._given("coordinates")) is not None:
+            idle = {name for spin in balls for name in spin.joints}
+            kept = tuple(c for c in given if c.partition(".")[0] not in idle)
+            made = made.replace(coordinates=default_coordinates(made.replace(coordinates=None), [kept]))
+    names = (*locked, *hinges)
+    return lock(made, names) if names else made
 
 
 def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:

@@ -569,6 +569,7 @@ class Mechanism(Printable, MechanismDescription):
         *,
         near: Mapping[str, float] | None = None,
         coordinates: Iterable[str] | None = None,
+        spins: str = "held",
     ) -> Mechanism:
         """Close loops that are open in the description, in the nearest closed configuration.
 
@@ -589,6 +590,9 @@ class Mechanism(Printable, MechanismDescription):
         coordinates : sequence of str, optional
             Joints of the default coordinates. By default those of the description if they can drive the
             closed mechanism, else the best conditioned.
+        spins : {"held", "free"}
+            "held" for `hold_spins`, except of rods whose joints have a coordinate in `coordinates`; "free" to
+            keep all spins of rods as degrees of freedom.
 
         Returns
         -------
@@ -627,7 +631,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         from kic.assembly import assemble
 
-        return assemble(self, loops, near, coordinates)
+        return assemble(self, loops, near, coordinates, spins)
 
     def independent_sets(
         self,
@@ -1313,6 +1317,42 @@ class Mechanism(Printable, MechanismDescription):
         from kic.locking import lock
 
         return lock(self, values)
+
+    def hold_spins(self) -> Mechanism:
+        """Return the mechanism with the spins of rods held, which move nothing else.
+
+        A rod between two ball joints that belong to a loop turns about the line through them. One of these
+        joints becomes universal, which is the usual model of such a rod: with one axis parallel to the hinge
+        of its neighbour, if the rod is inclined to it by 45° or more. A hinge along the line is locked.
+        Readers of robot files and `close_loops` hold spins, too.
+
+        Returns
+        -------
+        Mechanism
+            With fewer degrees of freedom, and no coordinate of a spin by default. `remarks` and `mobility`
+            list the spins. A spin stays free, with a remark, if loads act on the rod beside its line, or if
+            damping, armature, friction or limits of both ball joints differ by axis. Spins that a motor
+            drives or a coupling transmits stay, and so do passive degrees of freedom of another kind, such as
+            the swivel of a knee between two ball joints.
+
+        Notes
+        -----
+        Weight does not turn a rod whose centre of mass is on the line. Else it keeps the spin of the
+        reference configuration, instead of hanging down.
+
+        See Also
+        --------
+        lock, mobility
+
+        Examples
+        --------
+        >>> m = kic.load("rssr")
+        >>> m.dof, m.hold_spins().dof, m.hold_spins().coordinates
+        (2, 1, ('crank',))
+        """
+        from kic.locking import hold_spins
+
+        return hold_spins(self)
 
     def unlock(self, names: str | Iterable[str] | None = None) -> Mechanism:
         """Return the mechanism without the locks of `lock`, in its present reference configuration.

@@ -51,6 +51,7 @@ def from_mjcf(
     *,
     coordinates: Iterable[str] | None = None,
     near: Mapping[str, float] | None = None,
+    spins: str = "held",
     strict: bool = False,
 ) -> Mechanism:
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
@@ -71,6 +72,9 @@ def from_mjcf(
     near : dict of str to float, optional
         Values of joints from which the loops are closed. By default the zero of the file is tried first, then
         its key frames, and then samples within the limits.
+    spins : {"held", "free"}
+        "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
+        `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
     strict : bool
         True to raise an error where something with an effect on motion is ignored: control laws, springs
         and limits without a counterpart, attributes that are unknown.
@@ -105,7 +109,7 @@ def from_mjcf(
         robot.remark(*remark)
     with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
         _Reader(mujoco, compiled, robot, lines, unknown).read()
-    return rb.mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.")
+    return rb.mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.", spins)
 
 
 def compiled_geometry(root: Element, further: Iterable[Path] = ()) -> tuple[Any, dict[str, str]]:

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import ClosingJoint, Loop, LoopFrame, close_loops, default_coordinates, start_columns
+from kic.assembly import (
+    ClosingJoint,
+    Loop,
+    LoopFrame,
+    close_loops,
+    default_coordinates,
+    start_columns,
+    without_spins,
+)
 from kic.description.couplings import Coupling
 from kic.description.joint_types import BALL_TYPES, JOINT_COORDINATES
 from kic.description.motors import Motor
@@ -21,7 +29,7 @@ from kic.description.validation import GROUND
 from kic.errors import ModelError, ModelFileError, printable, short_repr
 from kic.io.xml import Element, Source
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import mapping, names_of
+from kic.numerics.arguments import choice, mapping, names_of
 
 GRAVITY = (0.0, 0.0, -9.81)
 FREE_JOINT = "root_joint"
@@ -348,6 +356,7 @@ def mechanism_of(
     coordinates: Iterable[str] | None = None,
     start: Mapping[str, float] | None = None,
     free_remedy: str = "",
+    spins: str = "held",
 ) -> Mechanism:
     """Return the mechanism of a robot, with its remarks, in a configuration that closes its loops.
 
@@ -357,7 +366,9 @@ def mechanism_of(
     values = None if start is None else mapping("near", start, "joints to values")
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
-            return _Builder(robot, free_remedy).mechanism(names, values)
+            return _Builder(robot, free_remedy).mechanism(
+                names, values, choice("spins", spins, ("held", "free"))
+            )
     except ModelFileError:
         raise
     except ModelError as error:
@@ -412,7 +423,9 @@ class _Builder:
         """Return the name of the body that carries a link."""
         return self.bodies[self.carrier[link]]
 
-    def mechanism(self, coordinates: tuple[str, ...] | None, start: Mapping[str, float] | None) -> Mechanism:
+    def mechanism(
+        self, coordinates: tuple[str, ...] | None, start: Mapping[str, float] | None, spins: str
+    ) -> Mechanism:
         """Return the mechanism."""
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
@@ -452,7 +465,8 @@ class _Builder:
             {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
         ]
         made, remarks = close_loops(made, loops, rows, starts, start, couplings=couplings)
-        robot.remarks += [f"{robot.source.name}: {text}" for text in remarks]
+        made, more = without_spins(made, coordinates, spins)
+        robot.remarks += [f"{robot.source.name}: {text}" for text in (*remarks, *more)]
         chosen = self._coordinates(made, coordinates)
         return made.replace(coordinates=chosen, remarks=map(printable, robot.remarks))
 

@@ -36,6 +36,7 @@ def from_sdf(
     floating_base: bool = True,
     coordinates: Iterable[str] | None = None,
     near: Mapping[str, float] | None = None,
+    spins: str = "held",
     strict: bool = False,
 ) -> Mechanism:
     """Read a robot from an SDF file; joints that close loops are kept.
@@ -52,6 +53,9 @@ def from_sdf(
         conditioned.
     near : dict of str to float, optional
         Values of joints from which the loops are closed, if they are open at the zero of the file.
+    spins : {"held", "free"}
+        "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
+        `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
     strict : bool
         True to raise an error where something with an effect on motion is ignored.
 
@@ -93,7 +97,7 @@ def from_sdf(
     old = major == "1" and minor in ("0", "1", "2", "3", "4")
     _Model(models[0], robot, old).read(flag("floating_base", floating_base))
     remedy = "A free body needs `from_sdf` with `floating_base=True`, and no <static>."
-    return rb.mechanism_of(robot, coordinates, near, remedy)
+    return rb.mechanism_of(robot, coordinates, near, remedy, spins)
 
 
 def add_joints(robot: Robot, elements: list[Element]) -> None:

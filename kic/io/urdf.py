@@ -37,6 +37,7 @@ def from_urdf(
     gravity: Any = GRAVITY,
     coordinates: Iterable[str] | None = None,
     near: Mapping[str, float] | None = None,
+    spins: str = "held",
     strict: bool = False,
 ) -> Mechanism:
     """Read a robot from a URDF file, and close its loops.
@@ -65,6 +66,9 @@ def from_urdf(
     near : dict of str to float, optional
         Values of joints from which the loops are closed. By default the zero of the file is tried first, and
         then samples within the limits.
+    spins : {"held", "free"}
+        "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
+        `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
     strict : bool
         True to raise an error where something with an effect on motion is ignored.
 
@@ -109,7 +113,7 @@ def from_urdf(
     add_joints(robot, hinges)
     add_loops(robot, loops)
     remedy = "A free body needs `from_urdf` with `floating_base=True`."
-    return rb.mechanism_of(robot, coordinates, near, remedy)
+    return rb.mechanism_of(robot, coordinates, near, remedy, spins)
 
 
 def _gazebo_joints(root: Element, robot: Robot) -> list[Element]:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kic.description.spins import HELD, find_spins
 from kic.errors import counted, either
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
@@ -355,10 +356,12 @@ class Mobility:
         )
 
     def _passive_remark(self) -> str:
-        """Return the passive degrees of freedom, in sentences."""
+        """Return the passive degrees of freedom, and spins that are held, in sentences."""
+        remarks = self._transfer.tree.description.remarks
+        held = "".join(f" S{text[text.index(HELD) + 1 :]}" for text in remarks if HELD in text)
         number = len(self.passive_freedoms)
         if not number:
-            return ""
+            return held
         phrases = "; ".join(
             f"{one.summary()}, in {_listed(one.coordinates)}" for one in self.passive_freedoms[:LISTED_MAX]
         )
@@ -366,6 +369,7 @@ class Mobility:
         return (
             f" {number} passive {'degrees' if number > 1 else 'degree'} of freedom: {phrases}{more}. Every "
             f"set of independent coordinates must include one coordinate of {'each' if number > 1 else 'it'}."
+            f"{held}"
         )
 
     def undriven_freedom(self, rows: np.ndarray) -> str:
@@ -382,9 +386,15 @@ class Mobility:
             if np.abs(rows @ (motion / np.abs(motion).max())).max(initial=0.0) < REST_RTOL:
                 return (
                     f"{one.summary()}: a passive degree of freedom, of which every set needs a "
-                    f"coordinate, such as {_listed(one.coordinates[:3])}."
+                    f"coordinate, such as {_listed(one.coordinates[:3])}.{self._remedy(one)}"
                 )
         return ""
+
+    def _remedy(self, one: PassiveFreedom) -> str:
+        """Return how to hold a passive degree of freedom, in a sentence; '' for those that must be driven."""
+        spins = find_spins(self._transfer.tree.description)
+        held = any(spin.held and {*spin.bodies} == {*one.bodies} for spin in spins)
+        return " `hold_spins()` returns the mechanism without it." if held else ""
 
     def summary(self) -> str:
         """Return the account as a paragraph.

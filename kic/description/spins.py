@@ -1,0 +1,286 @@
+"""Spins of rods: bodies that turn about the line through their joints and move nothing else.
+
+A rod between two spherical joints is the usual case. The spin is held by a universal joint in place of one of
+them, which is the standard model of such a rod, or by a fixed hinge along the line. Only the geometry of the
+reference configuration is used, so that large mechanisms take no time. These spins exist in every
+configuration, and are a part of `Mobility.passive_freedoms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kic.description.description import MechanismDescription
+from kic.description.parts import Joint
+from kic.description.validation import GROUND
+from kic.errors import either
+from kic.numerics.graphs import components
+
+# distances of centres and axes from one line, relative to the extent of all joints; sines of angles
+LINE_RTOL = 1e-9
+# start of a remark on spins that are held
+HELD = "spins that move nothing else are held: "
+
+
+@dataclass(frozen=True)
+class Spin:
+    """Spin of bodies about the line through some joints.
+
+    `held` is the joint that holds it in place of the one with the same name, or None for a `reason`.
+    """
+
+    bodies: tuple[str, ...]
+    joints: tuple[str, ...]
+    held: Joint | None = None
+    reason: str = ""
+
+
+@dataclass
+class _Rod:
+    """Candidate: the nodes of a group of bodies, its joints to others, the line's point and direction."""
+
+    bodies: tuple[str, ...]
+    ends: list[Joint]
+    point: np.ndarray
+    along: np.ndarray
+    reason: str = ""
+
+
+def find_spins(description: MechanismDescription, free: Iterable[str] = ()) -> list[Spin]:
+    """Return the spins of a closed mechanism about lines through at least one spherical joint.
+
+    Bodies that only slide along one another spin as one. Spins that a motor drives or a coupling transmits
+    are not among them, nor those of hinges and ball joints with a coordinate in `free`.
+    """
+    if all(joint.type != "spherical" for joint in description.joints):
+        return []
+    graph = _Graph(description)
+    kept = {name.partition(".")[0] for name in free}
+    rods = [rod for rod in graph.rods() if kept.isdisjoint(joint.name for joint in rod.ends)]
+    loose = {body for rod in rods for body in rod.bodies}
+    made, waiting = dict[int, Spin](), list(range(len(rods)))
+    while waiting:
+        before = len(waiting)
+        for k in list(waiting):
+            rod = rods[k]
+            # an end at a body that spins itself holds nothing
+            steady = [j for j in rod.ends if all(b in rod.bodies or b not in loose for b in j.bodies)]
+            if rod.reason or steady:
+                waiting.remove(k)
+                made[k] = graph.held(rod, steady)
+                if made[k].held:
+                    loose -= set(rod.bodies)
+        if len(waiting) == before:
+            for k in waiting:
+                rods[k].reason = "the bodies at its ends spin, too"
+    return [made[k] for k in range(len(rods))]
+
+
+def held_remark(spins: Iterable[Spin]) -> str:
+    """Return a remark on the spins that are held; '' if there are none."""
+    phrases = [
+        f"{either(map(repr, spin.bodies), 'and')} by '{spin.held.name}', now a {spin.held.type} joint"
+        for spin in spins
+        if spin.held
+    ]
+    return f"{HELD}{'; '.join(phrases)}." if phrases else ""
+
+
+def free_remarks(spins: Iterable[Spin]) -> list[str]:
+    """Return remarks on the spins that stay free."""
+    return [
+        f"the spin of {either(map(repr, spin.bodies), 'and')} moves nothing else, but stays free: "
+        f"{spin.reason}."
+        for spin in spins
+        if not spin.held
+    ]
+
+
+class _Graph:
+    """Bodies as nodes: `unit` of those that fixed joints connect, `group` of those that may slide, too."""
+
+    def __init__(self, description: MechanismDescription) -> None:
+        self.description = description
+        self.names = (GROUND, *(body.name for body in description.bodies))
+        self.index = {name: k for k, name in enumerate(self.names)}
+        joints = description.joints
+        self.unit = self._connected(j for j in joints if j.type == "fixed")
+        self.group = self._connected(j for j in joints if j.type in ("fixed", "prismatic"))
+        self.carrier = {point.name: point.body for point in description.points}
+        self.place = {point.name: point.at for point in description.points}
+        # pairs of bodies that constrain one another
+        self.links = [j.bodies for j in joints if j.type != "free"]
+        self.links += [self._ends(d.points) for d in description.distances if d.fixed]
+        self.links += [contact.bodies for contact in description._closed_contacts]
+        self.size = float(np.ptp([j.at for j in joints if j.at] or [(0.0,) * 3], axis=0).max())
+        self.rtol = max(LINE_RTOL, 10 * description.closure_tolerance)
+        driven = {c for coordinates in description._shafts.values() for c in coordinates}
+        driven |= set(description._given("actuators") or ())
+        self.driven = {name.partition(".")[0] for name in driven} | description._coupled
+
+    def _ends(self, points: Iterable[str]) -> tuple[str, str]:
+        first, second = (self.carrier[name] for name in points)
+        return first, second
+
+    def _connected(self, joints: Iterable[Joint]) -> np.ndarray:
+        links = [(self.index[a], self.index[b]) for a, b in (joint.bodies for joint in joints)]
+        return components(links, len(self.names))
+
+    def rods(self) -> list[_Rod]:
+        """Return the groups that can turn about the line through all their joints."""
+        ends: dict[int, list[Joint]] = {}
+        for joint in self.description.joints:
+            groups = {int(self.group[self.index[body]]) for body in joint.bodies}
+            if joint.type not in ("fixed", "prismatic"):
+                for group in groups:
+                    ends.setdefault(group, []).append(joint)
+        touched = [body for contact in self.description._closed_contacts for body in contact.bodies]
+        out = {0, *(int(self.group[self.index[body]]) for body in touched)}
+        found = []
+        for group, joints in ends.items():
+            kinds = {joint.type for joint in joints}
+            idle = group not in out and self.driven.isdisjoint(joint.name for joint in joints)
+            if idle and "spherical" in kinds <= {"spherical", "revolute", "cylindrical"}:
+                found.append(self._rod(group, joints))
+        return [rod for rod in found if rod is not None]
+
+    def _rod(self, group: int, joints: list[Joint]) -> _Rod | None:
+        """Return a group of bodies if it is a rod of a closed loop with all joints on a line, else None."""
+        members = np.flatnonzero(self.group == group)
+        bodies = tuple(self.names[k] for k in members)
+        balls = [joint.at for joint in joints if joint.type == "spherical"]
+        hinges = [joint for joint in joints if joint.type != "spherical"]
+        others = [b for joint in joints for b in joint.bodies if b not in bodies]
+        if len(others) < len(joints):
+            return None
+        for rod in self.description.distances:
+            ends = self._ends(rod.points)
+            if rod.fixed and (ends[0] in bodies) != (ends[1] in bodies):
+                mine = 0 if ends[0] in bodies else 1
+                balls.append(self.place[rod.points[mine]])
+                others.append(ends[1 - mine])
+        places = np.array(balls, dtype=float)
+        arms = places - places[0]
+        far = arms[np.argmax(np.linalg.norm(arms, axis=1))]
+        if np.linalg.norm(far) <= self.rtol * self.size:
+            if not hinges:
+                return None
+            far = np.array(hinges[0].axis, dtype=float)
+        found = _Rod(bodies, joints, places[0], far / np.linalg.norm(far))
+        sliding = [
+            j for j in self.description.joints if j.type == "prismatic" and set(j.bodies) <= set(bodies)
+        ]
+        axes = [j.axis for j in (*hinges, *(sliding if hinges else ()))]
+        on_line = all(self._is_on_line(found, at) for at in (*places, *(h.at for h in hinges)))
+        parallel = all(np.linalg.norm(np.cross(found.along, _unit(axis))) <= self.rtol for axis in axes)
+        if not (on_line and parallel and self._in_a_loop(members, others)):
+            return None
+        found.reason = self._load_beside(found)
+        return found
+
+    def _is_on_line(self, rod: _Rod, at: Any) -> bool:
+        """Return True if a point is on the line of a rod."""
+        return bool(np.linalg.norm(np.cross(rod.along, at - rod.point)) <= self.rtol * self.size)
+
+    def _in_a_loop(self, members: np.ndarray, others: list[str]) -> bool:
+        """Return True if the bodies at the ends differ, and are connected without the group."""
+        inside = set(members.tolist())
+        links = [(self.index[a], self.index[b]) for a, b in self.links]
+        links = [link for link in links if inside.isdisjoint(link)]
+        piece = components(links, len(self.names))
+        ends = {int(self.unit[self.index[body]]): int(piece[self.index[body]]) for body in others}
+        return len(ends) > len(set(ends.values()))
+
+    def _load_beside(self, rod: _Rod) -> str:
+        """Return why the spin of a rod does work on loads; '' if it does not, but for its weight."""
+        d = self.description
+        loads = [(s.name, name) for s in d.springs for name in s.points]
+        loads += [(force.name, force.point) for force in d.forces]
+        for load, name in loads:
+            if self.carrier[name] in rod.bodies and not self._is_on_line(rod, self.place[name]):
+                return f"'{load}' acts beside its line"
+        turned = [moment.name for moment in d.moments if moment.body in rod.bodies]
+        return f"'{turned[0]}' turns it" if turned else ""
+
+    def held(self, rod: _Rod, steady: list[Joint]) -> Spin:
+        """Return the spin of a rod with the joint that holds it, at one of the steady ends."""
+        names = tuple(joint.name for joint in rod.ends)
+        hinges = [joint for joint in steady if joint.type == "revolute"]
+        balls = [joint for joint in steady if joint.type == "spherical"]
+        uneven = {joint.name: _uneven(joint) for joint in balls}
+        usable = [joint for joint in balls if not uneven[joint.name]]
+        if rod.reason:
+            return Spin(rod.bodies, names, None, rod.reason)
+        if hinges:
+            return Spin(rod.bodies, names, _changed(hinges[0], "fixed"))
+        if not usable:
+            what = [
+                f"{keys} of '{name}' {'is' if keys else 'are'} given by axis" for name, keys in uneven.items()
+            ]
+            return Spin(rod.bodies, names, None, "; ".join(what))
+        # prefer a body with a hinge, about which the rod swings far
+        hinged = [(joint, self._hinge(rod, joint)) for joint in usable]
+        joint, hinge = next(((j, h) for j, h in hinged if h is not None), hinged[0])
+        return Spin(rod.bodies, names, _universal(joint, joint.bodies[0] in rod.bodies, rod.along, hinge))
+
+    def _hinge(self, rod: _Rod, end: Joint) -> np.ndarray | None:
+        """Return the axis of the first hinge of the body that carries an end of a rod, or None."""
+        other = next(body for body in end.bodies if body not in rod.bodies)
+        unit = self.unit[self.index[other]]
+        for joint in self.description.joints if unit else ():
+            units = [self.unit[self.index[body]] for body in joint.bodies]
+            if joint.type == "revolute" and unit in units and rod.ends.count(joint) == 0:
+                return _unit(joint.axis)
+        return None
+
+
+def _unit(v: Any) -> np.ndarray:
+    a = np.array(v, dtype=float)
+    return a / np.linalg.norm(a)
+
+
+def _uneven(joint: Joint) -> str:
+    """Return the fields of a ball joint that depend on the axis, and that no universal joint has."""
+    keys = [key for key in ("damping", "armature", "friction") if len(set(getattr(joint, key))) > 1]
+    keys += [key for key in ("effort_limits", "rate_limits") if getattr(joint, key) is not None]
+    return either(keys, "and") if keys else ""
+
+
+def _changed(joint: Joint, kind: Any, **fields: Any) -> Joint:
+    """Return a joint of another type, with defaults for all fields that are not given."""
+    return Joint(joint.name, kind, joint.bodies, joint.at, **fields)
+
+
+def _universal(ball: Joint, reverse: bool, along: np.ndarray, hinge: np.ndarray | None) -> Joint:
+    """Return the universal joint that holds a spin in place of a ball joint.
+
+    It is singular where the rod is along the axis `a` in the other body. If that body turns about a hinge,
+    the rod keeps its angle to the hinge in it, or nearly: `a` is the hinge's axis if that angle is at least
+    45 degrees, and else perpendicular to it. Damping that is the same about all axes stays so, because both
+    axes are perpendicular in every configuration.
+    """
+    a = hinge
+    if a is None or abs(a @ along) > np.sqrt(0.5):
+        a = np.zeros(3) if a is None else np.cross(along, a)
+        if np.linalg.norm(a) < np.sqrt(LINE_RTOL):
+            a = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+        a = _unit(a)
+    b = _unit(np.cross(a, along))
+    first, second = (b, a) if reverse else (a, b)
+    laws = {key: getattr(ball, key)[:2] for key in ("damping", "armature", "friction")}
+    axes: dict[str, Any] = {"axis": tuple(first.tolist()), "axis2": tuple(second.tolist())}
+    return _changed(ball, "universal", **axes, **laws, swing=ball.swing, swing_axis=ball.swing_axis)
+
+
+def with_held_spins(description: Any, spins: Iterable[Spin]) -> Any:
+    """Return a description with the joints that hold spins, and without coordinates of these joints."""
+    made = {spin.held.name: spin.held for spin in spins if spin.held}
+    changes: dict[str, Any] = {"joints": tuple(made.get(j.name, j) for j in description.joints)}
+    for key in ("coordinates", "actuators"):
+        if (given := description._given(key)) is not None:
+            changes[key] = tuple(name for name in given if name.partition(".")[0] not in made)
+    return replace(description, **changes)
