@@ -1337,8 +1337,9 @@ class Mechanism(Printable, MechanismDescription):
 
         Notes
         -----
-        Weight does not turn a rod whose centre of mass is on the line. Else it keeps the spin of the
-        reference configuration, instead of hanging down.
+        A rod keeps its spin against its weight, which turns it only if the centre of mass is beside the
+        line. The universal joint determines its angular velocity about the line, so that the moment of
+        inertia about the line takes part in dynamics.
 
         See Also
         --------

@@ -144,7 +144,8 @@ def test_every_coordinate_set_has_one_of_it() -> None:
     ):
         c.coefficients("flag", wrt=["crank", "rocker"])
     with pytest.raises(
-        kic.ConfigurationError, match=r"spin can move\. 'coupler' spins .* ball\.1, ball\.2\. Give"
+        kic.ConfigurationError,
+        match=r"spin can move\. 'coupler' spins .* ball\.1, ball\.2\. `hold_spins\(\)` .* Give",
     ):
         m.at({"crank": 1.0, "rocker": 0.0})
     # another failure of the coordinates is not blamed on it
