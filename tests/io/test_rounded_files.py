@@ -1,4 +1,4 @@
-"""Overconstrained loops in files of a few digits: they move as the exact ones do, whatever the number of digits."""
+"""Overconstrained loops in files of a few digits, or many: they move as the exact ones do."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
 from scipy.spatial.transform import Rotation
 
 import kic
 
 TURN = 0.3
-# error of joint angles, and the tolerance that is chosen, over the rounding: links of 0.1 amplify it by ten, and
-# positions near dead centres by three; the tolerance has a margin of ten
+# error of joint angles, and the tolerance that is chosen, over the rounding: links of 0.1 amplify it by ten,
+# and positions near dead centres by three; the tolerance has a margin of ten
 ERROR_MAX, TOLERANCE_MAX = 100, 1000
 
 
@@ -29,7 +28,7 @@ def planar(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def parallelogram(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Two pairs of equal links."""
     a, b = rng.uniform(0.1, 0.3), np.array([rng.uniform(-0.1, 0.1), rng.uniform(0.1, 0.2), 0])
-    return np.array([0 * b, b, b + [a, 0, 0], [a, 0, 0]]), np.tile([0, 0, 1.0], (4, 1))
+    return np.array([0 * b, b, b + np.array([a, 0, 0]), [a, 0, 0]]), np.tile([0, 0, 1.0], (4, 1))
 
 
 def spherical(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -141,23 +140,18 @@ def urdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
 
 
 def sdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
-    n, frames = len(places), poses(places, axes)
-    text = ""
+    n, frames, text = len(places), poses(places, axes), ""
     for k in range(n):
-        parent, child = ("world" if k == 0 else f"link{k}"), ("world" if k == n - 1 else f"link{k + 1}")
-        pose = " ".join(six(frames[k], digits))
-        if k < n - 1:
-            text += f'<link name="{child}"><pose relative_to="J{k}">0 0 0 0 0 0</pose><inertial/></link>'
-        if k == n - 1:
-            parent, child = f"link{k}", "closing"
-            text += f'<link name="closing"><pose relative_to="J{k}">0 0 0 0 0 0</pose><inertial/></link>'
+        parent, child = f"link{k}" if k else "world", f"link{k + 1}" if k < n - 1 else "closing"
+        pose, before = " ".join(six(frames[k], digits)), parent if k else "__model__"
         text += (
-            f'<joint name="J{k}" type="revolute"><pose relative_to="{parent if k else "__model__"}">{pose}</pose>'
+            f'<link name="{child}"><pose relative_to="J{k}">0 0 0 0 0 0</pose><inertial/></link>'
+            f'<joint name="J{k}" type="revolute"><pose relative_to="{before}">{pose}</pose>'
             f"<parent>{parent}</parent><child>{child}</child><axis><xyz>0 0 1</xyz></axis></joint>"
         )
-    pose = " ".join(six(frames[n], digits))
-    text += f'<frame name="pin"><pose>{pose}</pose></frame>'
-    text += '<joint name="weld" type="fixed"><pose relative_to="pin"/><parent>world</parent><child>closing</child></joint>'
+    text += f'<frame name="pin"><pose>{" ".join(six(frames[n], digits))}</pose></frame>'
+    text += '<joint name="weld" type="fixed"><pose relative_to="pin"/><parent>world</parent>'
+    text += "<child>closing</child></joint>"
     return kic.from_sdf(f'<sdf version="1.9"><model name="r">{text}</model></sdf>', coordinates=["J0"])
 
 
