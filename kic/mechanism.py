@@ -1442,7 +1442,8 @@ class Mechanism(Printable, MechanismDescription):
         Links have the axes of the world in the reference configuration and their origin at their joint, and
         coordinates keep their values. Coordinates of joints with several are joints "hip_1", "hip_2" … .
         Springs and armature are attributes of <dynamics> that `from_urdf` reads and other packages may
-        ignore. Ideal motors of one joint are transmissions. Rows of bodies, such as "crank.x", are about the
+        ignore. Ideal motors of one joint are transmissions, and so are pairs of two joints that form a
+        differential or a four-bar transmission of ROS. Rows of bodies, such as "crank.x", are about the
         joint of the link. The file does not have `coordinates`, `actuators` and `closure_tolerance`.
 
         Parameters

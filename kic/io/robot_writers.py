@@ -43,6 +43,8 @@ MUJOCO_MIN = 1e-15
 MUJOCO_DOF_MAX = 6
 # relative excess of a moment over the sum of the others that is round-off, and has no comment
 SUM_RTOL = 1e-13
+# relative difference of ratios of a differential that is round-off
+COUPLE_RTOL = 1e-13
 # equality constraints as stiff as MuJoCo allows: critically damped, with a time constant of two steps, below
 # which `refsafe` lifts it, and the largest impedance; width, midpoint and power are defaults without effect
 SOLREF_STEPS = 2.0
@@ -174,15 +176,7 @@ def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) ->
             add_frame(end, body, np.array(joint.at or (0.0, 0.0, 0.0)), axes)
         _note(root, f"loop: {ends[0]} {ends[1]} {loop.type}")
         loops.append((*ends, loop.type))
-    for motor in m.motors:
-        (name, *more), (ratio, *_) = m._shafts[motor.name], motor.ratios or ()
-        if more or not _is_ideal(motor) or name in m._variable_distances:
-            lost.add(motor.name)
-            continue
-        own = _add(root, "transmission", name=motor.name)
-        _add(own, "type").text = "transmission_interface/SimpleTransmission"
-        _add(own, "joint", name=_urdf_name(name))
-        _add(_add(own, "actuator", name=f"{motor.name} actuator"), "mechanicalReduction").text = repr(ratio)
+    _add_transmissions(root, m, lost)
     plan.finish(root, "URDF", strict)
     for twice, count in Counter(x.get("name") for x in root.findall("joint")).items():
         if count > 1:
@@ -654,6 +648,62 @@ def _rpy(R: np.ndarray) -> tuple[float, float, float]:
     # of the rotation without its yaw, which makes up for an error of the yaw
     roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
     return float(roll), float(pitch), float(yaw)
+
+
+def _add_transmissions(root: Element, m: Mechanism, lost: _Lost) -> None:
+    """Add the motors of one joint, and pairs of motors of two joints as those of transmission_interface."""
+    left = dict[str, dict[str, float]]()
+    for motor in m.motors:
+        if _is_ideal(motor) and not {*m._shafts[motor.name]} & {*m._variable_distances}:
+            left[motor.name] = dict(zip(m._shafts[motor.name], motor.ratios or (), strict=True))
+        else:
+            lost.add(motor.name)
+    for name in [name for name, turns in left.items() if len(turns) == 2]:
+        pairs = [_couple_of(left, name, other) for other in left] if name in left else []
+        # a differential first, whose other motor has no other partner
+        couple = min(filter(None, pairs), key=lambda one: one[0], default=None)
+        if couple is None:
+            continue
+        kind, actuators, joints = couple
+        own = _add(root, "transmission", name=" ".join(actuators))
+        _add(own, "type").text = f"transmission_interface/{kind}Transmission"
+        for tag, parts in (("actuator", actuators), ("joint", joints)):
+            for k, (part, reduction) in enumerate(parts.items()):
+                end = _add(own, tag, name=part if tag == "actuator" else _urdf_name(part))
+                _add(end, "role").text = f"{tag}{k + 1}"
+                _add(end, "mechanicalReduction").text = repr(reduction)
+        for actuator in actuators:
+            del left[actuator]
+    for name, turns in left.items():
+        if len(turns) > 1:
+            lost.add(name)
+            continue
+        ((joint, ratio),) = turns.items()
+        own = _add(root, "transmission", name=name)
+        _add(own, "type").text = "transmission_interface/SimpleTransmission"
+        _add(own, "joint", name=_urdf_name(joint))
+        _add(_add(own, "actuator", name=f"{name} actuator"), "mechanicalReduction").text = repr(ratio)
+
+
+def _couple_of(
+    motors: dict[str, dict[str, float]], name: str, other: str
+) -> tuple[str, dict[str, float], dict[str, float]] | None:
+    """Return a motor of two joints and another one as a transmission of ROS, or None if they are none.
+
+    It has a type, and the reductions of actuators and joints in their order.
+    """
+    turns, more = motors[name], motors[other]
+    (x, p), (y, q) = turns.items()
+    if (
+        other != name
+        and {*turns} == {*more}
+        and np.isclose(p * more[y], -q * more[x], rtol=COUPLE_RTOL, atol=0)
+    ):
+        return "Differential", {name: 1.0, other: more[x] / p}, {x: p, y: q}
+    if len(more) == 1 and {*more} <= {*turns}:
+        (x, p), (y, q) = sorted(turns.items(), key=lambda pair: pair[0] not in more)
+        return "FourBarLinkage", {other: 1.0, name: p}, {x: more[x], y: q / p}
+    return None
 
 
 def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:

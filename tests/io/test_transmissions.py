@@ -64,6 +64,29 @@ def test_rates_and_power(text: str, kind: str) -> None:
         )
 
 
+@pytest.mark.parametrize("kind", VELOCITIES)
+def test_motors_of_two_joints_are_written_back(kind: str) -> None:
+    m = kic.from_urdf(ARM.format(OLD.format(kind)))
+    again = kic.from_urdf(m.to_urdf().text)
+    assert {motor.name: motor.joints for motor in again.motors} == {
+        motor.name: motor.joints for motor in m.motors
+    }
+    for one, two in zip(m.motors, again.motors, strict=True):
+        assert one.ratios == pytest.approx(two.ratios, rel=1e-14)
+    more = m.replace(motors=[kic.Motor("m0", ["one"], ratios=[5]), *m.motors])
+    if kind == DIFFERENTIAL:
+        assert len(kic.from_urdf(more.to_urdf().text).motors) == 3
+    # other maps of two joints are named by one error
+    other = m.replace(
+        motors=[
+            kic.Motor("m1", ["one", "two"], ratios=[2, 3]),
+            kic.Motor("m2", ["one", "two"], ratios=[1, 4]),
+        ]
+    )
+    with pytest.raises(kic.ModelError, match="motor 'm1'; motor 'm2'"):
+        other.to_urdf()
+
+
 def test_the_efforts_of_a_four_bar_have_a_remark() -> None:
     """The documented ones do not have the power of the actuators: torque 1 turns joint 2 without its rate."""
     remarks = kic.from_urdf(ARM.format(OLD.format(FOUR_BAR))).remarks
