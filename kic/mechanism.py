@@ -91,7 +91,8 @@ class Mechanism(Printable, MechanismDescription):
     closure_tolerance : float
         Share of its length by which a loop with rounded dimensions may contradict itself. Conditions that are
         redundant within it are dropped, and `mobility` reports them, and whether exact ones are among them.
-        Inputs are met exactly, dropped conditions within the tolerance. It must be less than 1.
+        Inputs are met exactly, dropped conditions within the tolerance. It must be less than 1. Files without
+        one are read with ten times what redundant conditions miss along the motion, if that is rounding.
     coordinates : sequence of str, optional
         Joints and distances that are the default coordinates; by default all joints that move, in their
         order. The attribute is the tuple of single coordinates, as in `Configuration.coordinates`.

@@ -2,9 +2,9 @@
 
 Planar and other overconstrained loops move because some of their conditions follow from the others. In
 dimensions of a file with a few digits they almost do: their singular values are as small as the rounding, all
-along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out.
-What these then miss is measured along the motion that the others allow. Where they miss more than rounding
-can, as next to a dead centre or at an infinitesimal motion, they are not redundant.
+along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out. Their
+residuals are measured along the motion that the others allow. Where these exceed what rounding makes, as next
+to a dead centre or at an infinitesimal motion, the conditions are not redundant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kic.transfer.closure import PINV_RTOL, Closure
 
 # singular values and residuals, relative to the largest and to the size of the loops: of conditions that hold
 # by themselves, of dimensions with 16 digits, and the largest of rounded ones, as of an angle written 3.14
-ZERO_SHARE, EXACT_SHARE, ROUNDED_SHARE_MAX = 4 * EPS, 64 * EPS, 4e-3
+ZERO_SHARE, EXACT_SHARE, ROUNDED_SHARE_MAX = 4 * EPS, 64 * EPS, 8e-3
 # share of the residual of closed configurations that exact conditions may miss, and residual of steps
 EXACT_FACTOR, STEP_RESIDUAL = 0.1, 1e-14
 # ratio of successive singular values between which a rank is sought
