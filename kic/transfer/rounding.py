@@ -2,9 +2,9 @@
 
 Planar and other overconstrained loops move because some of their conditions follow from the others. In
 dimensions of a file with a few digits they almost do: their singular values are as small as the rounding, all
-along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out. Their
-residuals are measured along the motion that the others allow. Where these exceed what rounding makes, as next
-to a dead centre or at an infinitesimal motion, the conditions are not redundant.
+along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out.
+Their residuals are measured along the motion that the others allow. Where these exceed what rounding makes,
+as next to a dead centre or at an infinitesimal motion, the conditions are not redundant.
 """
 
 from __future__ import annotations
