@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,10 @@ MISSED_MIN = 1e-14
 SAMPLED_STARTS, SAMPLES_ENOUGH, CLOSED_SAMPLES_MAX = 64, 4, 16
 # evaluations of the residuals after which no further start is tried
 ASSEMBLY_EVALUATIONS_MAX = 1500
+# names of starts in remarks and errors
+NEAR, DESCRIBED = "`near`", "the described configuration"
+# largest number of values of a start that an error shows
+NAMED_VALUES_MAX = 12
 # violation of limits that counts as round-off
 VIOLATION_ATOL = 1e-6
 # cosines nearer to 1 do not give an angle
@@ -227,10 +232,12 @@ def closed_state(
     model: CompiledModel,
     loops: Sequence[Loop],
     couplings: Sequence[tuple[str, dict[str, float], float]],
-    starts: Sequence[Mapping[str, Any]] = (),
-    first: Mapping[str, Any] | None = None,
+    starts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    chosen: str = "",
 ) -> ClosedState:
-    """Find the closed state nearest to the described configuration.
+    """Find a closed state: from the chosen start alone, or from the first that leads to one within limits.
+
+    The described configuration is tried first, then other starts, the zero within limits, and samples.
 
     Parameters
     ----------
@@ -238,15 +245,16 @@ def closed_state(
         Model whose tree is described with open loops.
     loops, couplings : sequences
         Conditions. A coupling is a name, the coefficients of joints, and the value of their sum.
-    starts : sequence of dict
-        Values of joints to start from after the described configuration.
-    first : dict, optional
-        Values to start from before it.
+    starts : dict of str to dict
+        Starts by name: values of joints, and components of the rotation vectors of ball joints.
+    chosen : str
+        Name of the start that is not left for another, if there is one.
 
     Raises
     ------
     ModelError
-        If no start closes the loops; it has the `residual` and the name of the `loop`.
+        If no start closes the loops, or not the chosen one; it has the `residual` and the name of the `loop`,
+        and a start `near` another closed state if one is found. Also if the chosen one alone exceeds limits.
     """
     residuals = _Residuals(model, loops, couplings)
     described = model.reference_state[0]
@@ -257,15 +265,17 @@ def closed_state(
             "frames."
         )
         raise ModelError(message, loop=widest, residual=opening)
-    begin = described if first is None else _at(model.tree, described, first)
-    known = [("the described configuration", described)]
-    if first is not None:
-        known.insert(0, ("`near`", begin))
-    known += [("a start that was given", _at(model.tree, described, values)) for values in starts]
     limits = _Limits(model, loops, residuals.length)
-    state, origin = _nearest(residuals, known, limits)
+    known = {name: _at(model.tree, described, values) for name, values in starts.items()}
+    own = {chosen: known.pop(chosen)} if chosen else {}
+    known = {DESCRIBED: described, **known}
+    if not np.array_equal(clipped := limits.clipped(described), described):
+        known["the zero within the limits"] = clipped
+    state, origin = _nearest(residuals, own or known, limits, 0 if own else SAMPLED_STARTS)
     made = ClosedState(state)
     left, worst = residuals.worst(made.state)
+    if own and not (left <= ROUNDED_RTOL and limits.allow(state)):
+        _check_chosen(residuals, own, known, limits, state)
     if not left <= ROUNDED_RTOL:
         message = (
             f"loop '{worst}' does not close: the smallest gap from the described configuration and sampled "
@@ -276,6 +286,8 @@ def closed_state(
     if opening > EXACT_RTOL:
         gaps = residuals.describe(described, model.description.units.length or "length units")
         made.remarks.append(f"loops were open as described: {gaps}; a search from {origin} closed them.")
+    elif origin != DESCRIBED:
+        made.remarks.append(f"loops are closed as described, and where a search from {origin} led.")
     beyond = [name for name, excess in limits.excesses(state).items() if excess > VIOLATION_ATOL]
     if beyond:
         made.remarks.append(f"coordinates beyond their limits where the loops close: {', '.join(beyond)}.")
@@ -300,6 +312,17 @@ class _Limits:
         lower, upper = np.array(pairs, dtype=float).reshape(-1, 2).T
         return lower, upper
 
+    def clipped(self, state: np.ndarray) -> np.ndarray:
+        """Return a state with the coordinates of the tree within their limits."""
+        made, (columns, entries) = state.copy(), self.model.tree.single_columns
+        lower, upper = self.columns()
+        made[entries] = np.clip(state[entries], lower[columns], upper[columns])
+        return made
+
+    def allow(self, state: np.ndarray) -> bool:
+        """Return True if no coordinate is beyond its limits."""
+        return max(self.excesses(state).values(), default=0.0) <= VIOLATION_ATOL
+
     def excesses(self, state: np.ndarray) -> dict[str, float]:
         """Return by how much limited coordinates are beyond their limits: radians, or shares of a length."""
         phi = self.model.values(self.names, state[None])[0] if self.names else []
@@ -317,15 +340,65 @@ class _Limits:
         }
 
 
-def _nearest(
-    residuals: _Residuals, known: Sequence[tuple[str, np.ndarray]], limits: _Limits
-) -> tuple[np.ndarray, str]:
-    """Return the first closed state within limits from known starts, else the nearest of samples.
+def _check_chosen(
+    residuals: _Residuals,
+    own: Mapping[str, np.ndarray],
+    known: Mapping[str, np.ndarray],
+    limits: _Limits,
+    state: np.ndarray,
+) -> None:
+    """Raise an error if the chosen start, `own`, leads to no closed state, or if another start is better.
 
-    Also return the origin of the start. `known` are pairs of origin and state; distances are measured from
-    the first.
+    `state` is where it leads: the loops stay open, or coordinates are beyond limits. These are a remark if no
+    other start is better.
     """
-    tree, zero = residuals.tree, known[0][1]
+    tree, length, ((chosen, start),) = residuals.tree, residuals.length, own.items()
+    left, worst = residuals.worst(state)
+    beyond = {name: x for name, x in limits.excesses(state).items() if x > VIOLATION_ATOL}
+    other, origin = _nearest(residuals, known, limits, around=start)
+    closes = residuals.worst(other)[0] <= ROUNDED_RTOL
+    if left <= ROUNDED_RTOL and not (closes and limits.allow(other)):
+        return
+    if left <= ROUNDED_RTOL:
+        problem = f"{chosen} closes the loops with coordinates beyond their limits: "
+        problem += f"{', '.join(f'{name} by {x:.2g}' for name, x in beyond.items())}."
+        remedy = "Correct the limits, or choose another start."
+    else:
+        gap = residuals.describe(state, limits.model.description.units.length or "length units")
+        problem = f"loop '{worst}' does not close from {chosen}: gaps of {gap} remain, {left:.2g} of the "
+        problem += f"characteristic length {length:.3g}."
+        remedy = "Correct its frames, or choose another start."
+    near = None
+    if closes:
+        columns, entries = tree.single_columns
+        pairs = zip(columns.tolist(), other[entries].tolist(), strict=True)
+        found = {tree.columns[n]: round(x, 4) for n, x in pairs}
+        again, rest = residuals.solve(_at(tree, known[DESCRIBED], found))
+        if rest <= ROUNDED_RTOL and limits.allow(again) >= limits.allow(other):
+            near = found
+        values = f": near={near}" if near and len(near) <= NAMED_VALUES_MAX else ""
+        remedy += f" {origin[0].upper()}{origin[1:]} closes the loops{values}."
+    else:
+        remedy += " No other start that was tried closes the loops."
+    raise ModelError(f"{problem} {remedy}", loop=worst, residual=left, beyond=beyond, near=near)
+
+
+def _nearest(
+    residuals: _Residuals,
+    starts: Mapping[str, np.ndarray],
+    limits: _Limits,
+    samples: int = SAMPLED_STARTS,
+    around: np.ndarray | None = None,
+) -> tuple[np.ndarray, str]:
+    """Return the first closed state within limits from starts by name, else the nearest of samples.
+
+    Also return the name of the start. Samples and distances are `around` a state, by default the first start.
+    """
+    known = list(starts.items())
+    tree, (first, zero) = residuals.tree, known[0]
+    if residuals.worst(zero)[0] <= EXACT_RTOL:
+        return zero, first
+    zero = zero if around is None else around
     lower, upper = limits.columns()
     best: tuple[float, float, np.ndarray, str] | None = None
     rough: tuple[float, np.ndarray] | None = None
@@ -336,9 +409,7 @@ def _nearest(
     reach = np.where(residuals.scale == 1.0, np.pi, residuals.length)
     low = np.maximum(lower, middle - np.where(np.isfinite(lower), 2, 1) * reach)
     high = np.minimum(upper, middle + np.where(np.isfinite(upper), 2, 1) * reach)
-    if residuals.worst(zero)[0] <= EXACT_RTOL:
-        return zero, known[0][0]
-    for k in range(len(known) + SAMPLED_STARTS):
+    for k in range(len(known) + samples):
         is_known = k < len(known)
         if is_known:
             origin, state = known[k]
@@ -353,7 +424,7 @@ def _nearest(
         state, left = residuals.solve(state)
         if rough is None or left < rough[0]:
             rough = left, state
-        if left <= (DIGITS_RTOL if is_known else ROUNDED_RTOL):
+        if left <= ROUNDED_RTOL:
             out = max(limits.excesses(state).values(), default=0.0)
             far = float(distance(tree, zero[None], state[None], residuals.scale).max(initial=0.0))
             if out <= VIOLATION_ATOL and is_known:
@@ -379,13 +450,15 @@ def _columns(tree: Tree, state: np.ndarray) -> np.ndarray:
 
 
 def _at(tree: Tree, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-    """Return the state with some values of joints."""
-    phi = _columns(tree, zero)
-    state = zero.copy()
-    columns, entries = tree.single_columns
-    for n, number in start_columns(tree, values).items():
-        phi[n] = number
-    state[entries] = phi[columns]
+    """Return the state with some values of joints; rotations are vectors from the described configuration."""
+    phi, given = _columns(tree, zero), start_columns(tree, values)
+    phi[list(given)] = list(given.values())
+    state, turned = zero.copy(), tree.states(phi[None])[0]
+    entries = tree.single_columns[1]
+    state[entries] = turned[entries]
+    for turn, quaternion in tree.ball_slices:
+        if given.keys() & range(turn.start, turn.stop):
+            state[quaternion] = turned[quaternion]
     return state
 
 
@@ -398,14 +471,13 @@ def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
         For an unknown joint, or a value that is not a finite number.
     """
     made = {}
-    known = {name: n for name, n in tree.column.items() if tree.cols[n, lay.KIND] <= lay.PRISMATIC}
     for name, value in values.items():
-        if name not in known:
-            raise unknown("joint", name, tree.description.name, list(known))
+        if name not in tree.column:
+            raise unknown("joint", name, tree.description.name, list(tree.column))
         number = numbers(name, value)
         if number.ndim or number.dtype != np.float64 or not np.isfinite(number):
             raise invalid(f"near['{name}']", "must be a finite number", value, name=name)
-        made[known[name]] = float(number)
+        made[tree.column[name]] = float(number)
     return made
 
 
@@ -428,7 +500,8 @@ def assemble(
             raise InputError(message, key=f"loops[{k}]")
         made.append(Loop(f"{first} to {second}", kind, *ends))
     given = None if start is None else mapping("near", start, "joints to values")
-    closed, remarks = close_loops(mechanism, made, first=given)
+    starts = {} if given is None else {NEAR: given}
+    closed, remarks = close_loops(mechanism, made, starts=starts, chosen=NEAR if starts else "")
     wanted = mechanism._given("coordinates") or ()
     drives = names is None and wanted and _drives(closed.replace(coordinates=None), wanted)
     closed, more = without_spins(closed, wanted if drives else names, spins)
@@ -481,8 +554,8 @@ def close_loops(
     mechanism: Mechanism,
     loops: Sequence[Loop],
     rows: Sequence[tuple[str, dict[str, float], float]] = (),
-    starts: Sequence[Mapping[str, Any]] = (),
-    first: Mapping[str, Any] | None = None,
+    starts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    chosen: str = "",
     **added: Any,
 ) -> tuple[Mechanism, list[str]]:
     """Return a mechanism with its loops closed, described where they are, and remarks.
@@ -491,7 +564,7 @@ def close_loops(
     does not have, with their values; `added` are parts that it has. Its free and ball joints are at zero.
     """
     model = mechanism._model
-    found = closed_state(model, loops, rows, starts, first)
+    found = closed_state(model, loops, rows, starts, chosen)
     poses = displacements(model, found.state)
     added["joints"] = closing_joints(loops, poses)
     made = tolerate_rounding(described_at(mechanism, found.state, poses, added, remarks=()))

@@ -574,9 +574,9 @@ class Mechanism(Printable, MechanismDescription):
     ) -> Mechanism:
         """Close loops that are open in the description, in the nearest closed configuration.
 
-        Damped Gauss–Newton steps start from the described configuration, and then from samples within the
-        limits of the joints; the nearest of the first solutions is taken. Loops that are closed already,
-        couplings, closed contacts and fixed distances stay so.
+        Damped Gauss–Newton steps start from `near`, or else from the described configuration, from its zero
+        within the limits of the joints, and then from samples within them; the nearest of the first solutions
+        is taken. Loops that are closed already, couplings, closed contacts and fixed distances stay so.
 
         Parameters
         ----------
@@ -587,7 +587,8 @@ class Mechanism(Printable, MechanismDescription):
             "planar" (along z and x of the first). Its coordinates are 0 where both frames coincide. Points
             have the axes of the world.
         near : dict of str to float, optional
-            Values of joints from which the search starts.
+            Values of joints from which the search starts; "ball.1" to "ball.3" are the rotation vector of a
+            ball joint. No other start is used then.
         coordinates : sequence of str, optional
             Joints of the default coordinates. By default those of the description if they can drive the
             closed mechanism, else the best conditioned.
@@ -606,8 +607,9 @@ class Mechanism(Printable, MechanismDescription):
         ------
         ModelError
             If no configuration closes the loops. It has the name of the `loop` that remains open, and the
-            `residual` as a share of the characteristic length. Also for open contacts and swings,
-            which refer to the described configuration.
+            `residual` as a share of the characteristic length. Also if `near` does not close them, or only
+            beyond limits, where another start does; it has values of that as `near`. Also for open contacts
+            and swings, which refer to the described configuration.
         InputError, UnknownNameError
             For invalid loops, values or names.
 

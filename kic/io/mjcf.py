@@ -15,7 +15,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from kic.description.joint_types import BALL_TYPES
-from kic.errors import ModelFileError, invalid, short_repr
+from kic.errors import ModelFileError, invalid, short_repr, unknown
 from kic.io import robot as rb
 from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, FINITE, PARTLY, attributes_of
 from kic.io.robot import MESH_BYTES_MAX, TOO_LARGE, WORLD, Robot, RobotJoint
@@ -23,6 +23,7 @@ from kic.io.xml import DEPTH_MAX, XML_BYTES_MAX, Element, Source, parse, read_ro
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
+from kic.numerics.rotations import vector_from_matrix
 
 # parts and bodies of a model with all copies of repeated ones; mujoco needs 2 s for so many bodies
 PARTS_MAX, BODIES_MAX = 40_000, 2_400
@@ -51,6 +52,7 @@ def from_mjcf(
     *,
     coordinates: Iterable[str] | None = None,
     near: Mapping[str, float] | None = None,
+    key: str | None = None,
     spins: str = "held",
     strict: bool = False,
 ) -> Mechanism:
@@ -70,8 +72,12 @@ def from_mjcf(
         Joints of the default coordinates. By default all of an open chain; in a closed one the actuated
         joints if they can drive it, else the best conditioned.
     near : dict of str to float, optional
-        Values of joints from which the loops are closed. By default the zero of the file is tried first, then
-        its key frames, and then samples within the limits.
+        Values of joints from which the loops are closed; "ball.1" to "ball.3" are the rotation vector of a
+        ball joint. No other start is used then. By default the zero of the file is tried first, then its key
+        frames, then the zero within the limits, and then samples within them.
+    key : str, optional
+        Key frame from which the loops are closed, with the values of `near` in place of its own. It has no
+        effect on a file without loops.
     spins : {"held", "free"}
         "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
         `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
@@ -89,7 +95,10 @@ def from_mjcf(
     Raises
     ------
     ModelFileError
-        For a file that cannot be read or contradicts itself, and for loops that do not close.
+        For a file that cannot be read or contradicts itself, and for loops that do not close. If `near` or
+        `key` does not close them and another start does, the error has its values as `near`.
+    UnknownNameError
+        For an unknown joint in `near`, or an unknown `key`.
     MissingExtraError
         If `mujoco` is not installed.
     """
@@ -108,7 +117,7 @@ def from_mjcf(
     for remark in left:
         robot.remark(*remark)
     with np.errstate(over="ignore", invalid="ignore"):  # numbers are checked by the parts
-        _Reader(mujoco, compiled, robot, lines, unknown).read()
+        _Reader(mujoco, compiled, robot, lines, unknown).read(key)
     return rb.mechanism_of(robot, coordinates, near, "A free body needs <freejoint/>.", spins)
 
 
@@ -517,8 +526,8 @@ class _Reader:
         """Return the line of a part."""
         return self.lines.get((kind, name), 0)
 
-    def read(self) -> None:
-        """Fill the robot."""
+    def read(self, key: str | None = None) -> None:
+        """Fill the robot; loops are closed from a key frame if one is given."""
         m, robot = self.m, self.robot
         self._check_finite()
         self._check_options()
@@ -556,17 +565,42 @@ class _Reader:
             names = ", ".join(f"'{name}'" for name in self.laws[:3])
             more = f" and {len(self.laws) - 3} more" if len(self.laws) > 3 else ""
             robot.remark_lost(0, f"control laws are ignored, and actuators are ideal motors: {names}{more}.")
-        for k in np.flatnonzero(np.isfinite(m.key_qpos).all(axis=1)):
-            robot.starts.append(
-                {
-                    self.joint_name[j]: float(m.key_qpos[k, m.jnt_qposadr[j]])
-                    for j in range(m.njnt)
-                    if self.types[j] in ("revolute", "prismatic")
-                }
-            )
+        self._key_frames(key)
         for what, count in (("flexible bodies", m.nflex), ("plugins", m.nplugin)):
             if count:
                 robot.remark_lost(0, f"{what} are ignored.")
+
+    def _key_frames(self, chosen: str | None) -> None:
+        """Add key frames as starts of the search that closes loops."""
+        m, robot, names = self.m, self.robot, rb.part_names(self.mj, self.m, "key")
+        finite = np.isfinite(m.key_qpos).all(axis=1)
+        if chosen is not None:
+            if chosen not in names:
+                raise unknown("key frame", chosen, robot.name, names)
+            if not finite[names.index(chosen)]:
+                text = f"`qpos` of key frame '{chosen}' must be finite. Correct its numbers."
+                raise robot.source.error(self.line("key", chosen), text, name=chosen)
+            robot.chosen = f"key frame '{chosen}'"
+        poses = rb.place(robot)[0]
+        for k in np.flatnonzero(finite):
+            values = dict[str, float]()
+            for j, name in enumerate(self.joint_name):
+                own, q = robot.joints[name], m.key_qpos[k, m.jnt_qposadr[j] :]
+                if own.type in ("revolute", "prismatic"):
+                    values[name] = float(q[0])
+                elif own.type in BALL_TYPES:
+                    # displacements from the zero of the file, about the axes of the world
+                    zero, moves = poses[own.child], len(own.rest) - 3
+                    quaternion = q[moves : moves + 4]
+                    if not np.linalg.norm(quaternion) > 0:
+                        continue
+                    there = (
+                        rb.frame_of(q[:3], quaternion) if moves else zero @ rb.frame_of([0.0] * 3, quaternion)
+                    )
+                    turn = vector_from_matrix(there[:3, :3] @ zero[:3, :3].T)
+                    moved = [*(there[:3, 3] - zero[:3, 3])[:moves], *turn]
+                    values |= {f"{name}.{i}": float(x) for i, x in enumerate(moved, 1)}
+            robot.starts[f"key frame '{names[k]}'"] = values
 
     def _check_finite(self) -> None:
         """Raise an error for numbers that are not finite, and for axes and quaternions that are not unit."""

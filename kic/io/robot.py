@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kic.assembly import (
+    NEAR,
     ClosingJoint,
     Loop,
     LoopFrame,
@@ -168,8 +169,10 @@ class Robot:
     actuators: list[RobotActuator] = field(default_factory=list)
     springs: list[RobotSpring] = field(default_factory=list)
     gravity: tuple[float, ...] = GRAVITY
-    starts: list[dict[str, Any]] = field(default_factory=list)
-    """Values of joints from which the loops may be closed, besides the zero of the file."""
+    starts: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Starts by name, besides the zero of the file: values of joints from which the loops may be closed."""
+    chosen: str = ""
+    """Name of the start that is not left for another."""
     remarks: list[str] = field(default_factory=list)
     strict: bool = False
     has_limits_remark: bool = False
@@ -456,15 +459,14 @@ class _Builder:
             actuators=self._driven(robot.actuators) or None,
             remarks=map(printable, robot.remarks),
         )
+        starts, own = dict(robot.starts), robot.chosen
         if start is not None:
-            start = {self.joint_names.get(k, k): v for k, v in start.items()}
+            starts, own = {**starts, NEAR: {**starts.get(own, {}), **start}}, NEAR
+        starts = {name: {self._given(k): v for k, v in s.items()} for name, s in starts.items()}
         if is_open:
-            start_columns(made._model.tree, start or {})  # raises an error for unknown names
+            start_columns(made._model.tree, starts.get(NEAR, {}))  # raises an error for unknown names
             return made
-        starts = [
-            {self.joint_names[k]: v for k, v in s.items() if k in self.joint_names} for s in robot.starts
-        ]
-        made, remarks = close_loops(made, loops, rows, starts, start, couplings=couplings)
+        made, remarks = close_loops(made, loops, rows, starts, own, couplings=couplings)
         made, more = without_spins(made, coordinates, spins)
         robot.remarks += [f"{robot.source.name}: {text}" for text in (*remarks, *more)]
         chosen = self._coordinates(made, coordinates)
@@ -642,6 +644,13 @@ class _Builder:
         if dot and name not in self.joint_names and base in self.joint_names:
             return f"{self.joint_names[base]}.{component}"
         return self.joint_names[name]
+
+    def _given(self, name: str) -> str:
+        """Return the name of a joint or component at a start; an unknown one passes."""
+        try:
+            return self.coordinate(name)
+        except KeyError:
+            return name
 
     def _driven(self, actuators: Iterable[RobotActuator]) -> tuple[str, ...]:
         """Return the joints of actuators."""

@@ -64,8 +64,8 @@ def from_urdf(
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the
         file's transmissions if they can drive it, else the best conditioned.
     near : dict of str to float, optional
-        Values of joints from which the loops are closed. By default the zero of the file is tried first, and
-        then samples within the limits.
+        Values of joints from which the loops are closed; no other start is used then. By default the zero of
+        the file is tried first, then the zero within the limits, and then samples within them.
     spins : {"held", "free"}
         "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
         `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.

@@ -63,10 +63,8 @@ def test_limits_wider_than_any_motion_do_not_matter(wide):
     assert np.abs(c.value("end") - [2, 0, 0]).max() < 1e-11
 
 
-@pytest.mark.parametrize(
-    ("limits", "origin"), [(None, "`near`"), ((-1.0, 2.0), "the described configuration")]
-)
-def test_described_configuration_is_tried_after_start(limits, origin):
+@pytest.mark.parametrize("limits", [None, (-1.0, 2.0)])
+def test_a_start_is_not_left_for_another(limits):
     """The start leads to the mirrored four-bar, whose crank may be beyond its limits."""
     pins = [(0, 0, 0), (0.8, 0.6, 0), (2.8, 0.6, 0)]
     bodies = ("ground", "crank", "coupler", "rocker")
@@ -76,9 +74,40 @@ def test_described_configuration_is_tried_after_start(limits, origin):
     ]
     points = [kic.Point("end", "rocker", (3.2, -1.3, 0)), kic.Point("pin", "ground", (3, 0, 0))]
     m = kic.Mechanism("bent", [kic.Body(name) for name in bodies[1:]], joints, points=points)
-    closed = m.close_loops([("end", "pin", "revolute")], near={"A": -2.0, "B": 1.0, "C": 2.0})
-    assert closed.remarks[0].endswith(f"a search from {origin} closed them.")
-    assert (closed.at().value("A") > 0) == (limits is not None)
+    loops, near = [("end", "pin", "revolute")], {"A": -2.0, "B": 1.0, "C": 2.0}
+    if limits is None:
+        closed = m.close_loops(loops, near=near)
+        assert closed.remarks[0].endswith("a search from `near` closed them.")
+        assert closed.at().value("A") < 0
+        return
+    with pytest.raises(kic.ModelError, match="The described configuration closes the loops") as caught:
+        m.close_loops(loops, near=near)
+    assert caught.value.beyond.keys() == {"A"}
+    # the remedy works
+    for values in (None, caught.value.near):
+        assert m.close_loops(loops, near=values).at().value("A") > 0
+
+
+def test_a_start_from_which_the_loop_stays_open_names_another():
+    """Three bars of length 1 and a slide: a straight chain pushed along itself stays straight."""
+    bodies = [kic.Body(name) for name in "abc"]
+    pairs = (("ground", "a"), ("a", "b"), ("b", "c"))
+    joints = [
+        kic.Joint(n, "revolute", p, (k, 0, 0), Z) for k, (n, p) in enumerate(zip("ABC", pairs, strict=True))
+    ]
+    points = [kic.Point("end", "c", (3, 0, 0)), kic.Point("pin", "ground", (2, 0, 0))]
+    m = kic.Mechanism("bars", bodies, joints, points=points)
+    straight = {"A": 0.0, "B": 0.0, "C": 0.0}
+    with pytest.raises(kic.ModelError) as caught:
+        m.close_loops([("end", "pin", "revolute")], near=straight)
+    assert caught.value.loop == "end to pin"
+    assert abs(caught.value.residual * m._model.length - 1.0) < 1e-9
+    other = m.close_loops([("end", "pin", "revolute")], near=caught.value.near)
+    assert np.abs(other.at().value("end") - [2, 0, 0]).max() < 1e-10
+    points[1] = kic.Point("pin", "ground", (4, 0, 0))
+    with pytest.raises(kic.ModelError, match="No other start") as caught:
+        replace(m, points=tuple(points)).close_loops([("end", "pin", "revolute")], near=straight)
+    assert caught.value.near is None
 
 
 @pytest.mark.parametrize("limits", [((-3.0, 0.0), (-1.0, 1.0)), ((0.0, 3.0), (-1.0, 1.0))])
