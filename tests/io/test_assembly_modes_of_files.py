@@ -68,6 +68,7 @@ def test_rounding_does_not_change_the_mode_of_near(roll):
                 near = {name: x + off for name, x in by_circles(lengths, 1.0, side).items()}
                 m = kic.from_urdf(urdf(lengths, roll), loops=[("e1", "e2", "revolute")], near=near)
                 crank = float(m.at().value("A"))
+                assert abs(crank - 1.0) < 0.2
                 assert gap(by_circles(lengths, crank, side), m) < 20 * abs(roll - np.pi / 2) + 1e-9
 
 

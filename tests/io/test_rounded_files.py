@@ -220,3 +220,46 @@ def test_rounded_loops_of_mjcf_move(kind: Callable[..., tuple[np.ndarray, np.nda
     pytest.importorskip("mujoco")
     places, axes = linkage(kind, digits)
     check(mjcf(places, axes, digits), exact(places, axes), digits)
+
+
+def tilted(places: np.ndarray, axes: np.ndarray, angle: float) -> kic.Mechanism:
+    """The linkage in URDF with all digits, its second axis off by an angle."""
+    about = np.cross(axes[1], np.eye(3)[np.argmin(np.abs(axes[1]))])
+    axes = axes.copy()
+    axes[1] = Rotation.from_rotvec(angle * about / np.linalg.norm(about)).apply(axes[1])
+    return urdf(places, axes, 17)
+
+
+@pytest.mark.parametrize("written", [1.57, 1.5708, 3.14])
+@pytest.mark.parametrize("kind", [planar, parallelogram, spherical, sarrus, bricard])
+def test_right_angles_may_be_written_by_hand(
+    kind: Callable[..., tuple[np.ndarray, np.ndarray]], written: float
+) -> None:
+    """An axis turns by the error of the angle; joint angles are off by some times as much."""
+    angle = abs(written - np.pi / round(np.pi / written))
+    places, axes = linkage(kind, 3)
+    m, e = tilted(places, axes, angle), exact(places, axes)
+    start = float(m.at().value("J0"))
+    c = m.path({"J0": start + np.linspace(0, TURN, 4)}, near=m.at())
+    off = c.value("J1") - e.path({"J0": start + np.linspace(0, TURN, 4)}, near=e.at({"J0": start})).value(
+        "J1"
+    )
+    assert m.dof == 1
+    assert np.abs(off).max() < 20 * angle
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_an_axis_off_by_a_hundredth_is_not_rounding(
+    kind: Callable[..., tuple[np.ndarray, np.ndarray]],
+) -> None:
+    m = tilted(*linkage(kind, 3), 0.01)
+    assert (m.dof, m.closure_tolerance) == (0, 0.0)
+    assert "The weakest condition contributes" in m.mobility().caveat()
+
+
+def test_a_saved_mechanism_keeps_its_tolerance(tmp_path: Path) -> None:
+    """Also of zero, where reading would choose one."""
+    places, axes = linkage(bennett, 3)
+    m = exact(places.round(5), axes.round(5))
+    m.save(tmp_path / "saved.toml")
+    assert (m.dof, kic.load(tmp_path / "saved.toml")) == (0, m)
