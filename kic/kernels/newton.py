@@ -25,7 +25,8 @@ turn its rows. These turns are part of the errors. A step that fails the tests i
 fail stay at the last configuration that was proved.
 
 This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
-poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
+poses, angles of cut joints and singular configurations, and for starts far away. Closure rows that are left
+out, as redundant, may miss by the tolerated residual.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ for flipped parts. Every solution is therefore checked: directions that must agr
 
 The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The method
 of `numerics.gauss_newton` solves all rows in the sense of least squares, which serves poses, angles of cut
-joints, rounded dimensions and starts far away. On a branch its results must pass `Closure.certified`.
+joints and starts far away. On a branch its results must pass `Closure.certified`.
 """
 
 from __future__ import annotations
