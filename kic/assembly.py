@@ -47,8 +47,6 @@ from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops
 
 # residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
-# margin of the closure tolerance over what redundant conditions miss
-TOLERANCE_FACTOR = 10.0
 # lengths and angles below this are rounding errors of the computation
 MISSED_MIN = 1e-14
 # starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
@@ -577,12 +575,10 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     It is the same object if no conditions of its loops contradict one another, or its tolerance suffices.
     """
     model = mechanism._model
-    loops = rounded_loops(model.closure(()), model.tree.reference_state)
-    share = max((loop.share for loop in loops), default=0.0)
-    if share <= mechanism.closure_tolerance:
+    tolerance, loops = rounded_loops(model.closure(()), model.tree.reference_state)
+    if tolerance <= mechanism.closure_tolerance:
         return mechanism
-    tolerance, unit_of_length = TOLERANCE_FACTOR * share, mechanism.units.length or "length units"
-    remarks = []
+    unit_of_length, remarks = mechanism.units.length or "length units", list[str]()
     for loop in loops:
         sizes = (loop.length, unit_of_length), (loop.angle, "rad")
         missed = [f"{size:.1g} {unit}" for size, unit in sizes if size > MISSED_MIN]

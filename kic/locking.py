@@ -136,9 +136,9 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             is_free = _rank(reference, [*rows, c]) > len(rows)
             (held if is_free else spare)[c] = x
             rows += [c] * is_free
-    first = _independent(mechanism, reference, rows, locked)
     if all(value is None for value in values.values()):
-        return mechanism, first
+        return mechanism, _independent(mechanism, reference, rows, locked, {})
+    first = _independent(mechanism, reference, rows, locked, turns)
     others = [c for c in mechanism.coordinates if c not in locked]
     chosen, found, error = first, None, None
     for chosen in chain([first], combinations(others, len(mechanism.coordinates) - len(rows))):
@@ -162,14 +162,18 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
 
 
 def _independent(
-    mechanism: Mechanism, reference: Configuration, rows: list[str], locked: Iterable[str]
+    mechanism: Mechanism,
+    reference: Configuration,
+    rows: list[str],
+    locked: Iterable[str],
+    turns: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, ...]:
     """Return coordinates that are independent of rows in the reference configuration, as many as are free.
 
-    They are the first of the coordinates that are not locked, and then of all joints. An orientation needs
-    its three components.
+    They are the first of the coordinates that are not locked, and then of all joints. Those in `turns` come
+    with the others of their rotation, which has values only as a whole.
     """
-    made, turns, count = list[str](), _turns(mechanism), len(mechanism.coordinates)
+    made, count = list[str](), len(mechanism.coordinates)
     for c in dict.fromkeys([*mechanism.coordinates, *(c for j in mechanism.joints for c in j.components)]):
         whole = [] if c in locked or c in made else turns.get(c, (c,))
         wanted = [*rows, *made, *whole]

@@ -138,14 +138,14 @@ def _newton(
         closure = Argument("closure", (len(rows),), about, tuple(f"{k + 1}" for k in range(len(rows))))
         q_about = "values of the coordinates"
         return [(closure, rows), (Argument("q", values.shape, q_about, transfer.labels), values)]
-    newton.residuals(vectors, choice, aim, value, mobile, 0, 0.0, R)
+    newton.residuals(vectors, choice, aim, value, mobile, 0, R)
     if not factor(W, pivots, ends) > 0:
         raise SingularError(f"The loops of '{tracer.model.description.name}' are singular at `near`.")
     if want in _STEPS:
         for k in range(_STEPS[want]):
             if k:
                 evaluate(zeros(mobile, mobile))
-                newton.residuals(vectors, choice, aim, value, mobile, 0, 0.0, R)
+                newton.residuals(vectors, choice, aim, value, mobile, 0, R)
             solve(W, pivots, ends, R, 1)
             newton.move(cols, choice, rest, R, states, 0)
         return [(Argument("moved", states[0].shape, "closed state", tracer.inputs[0].labels), states[0])]

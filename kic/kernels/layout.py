@@ -95,9 +95,8 @@ END_A, END_B = 0, 1
 POINT_A, POINT_B, STIFFNESS, FREE_LENGTH, DAMPING = 0, 3, 6, 7, 8
 # numbers, laws (M) of each column: spring, damper and armature of its joint; of systems, also its scale
 JOINT_STIFFNESS, FREE_VALUE, JOINT_DAMPING, COLUMN_SCALE, ARMATURE = 0, 1, 2, 3, 5
-# numbers, last row: gravity, and of unused closure rows the tolerated residual and the absolute tolerance on
-# coefficients
-GRAVITY, TOLERATED, ALLOWED = 0, 3, 4
+# numbers, last row: gravity, and the absolute tolerance on unused closure rows
+GRAVITY, ALLOWED = 0, 4
 
 # plan, last rows, for coordinates in which those of the tree are linear: nonzero terms of the map A, those of
 # column n from row n on: coordinate, next term or -1; numbers: factor

@@ -25,8 +25,7 @@ turn its rows. These turns are part of the errors. A step that fails the tests i
 fail stay at the last configuration that was proved.
 
 This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
-poses, angles of cut joints and singular configurations, and for starts far away. Closure rows that are left
-out, as redundant, may miss by the tolerated residual.
+poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
 """
 
 from __future__ import annotations
@@ -92,11 +91,8 @@ def forget(plan, scratch):
 
 
 @helper
-def residuals(vectors, choice, aim, value, mobile, left_out, tolerated, R):
-    """Write residuals of used rows into R; return the worst of all and of others, and the largest value.
-
-    Those of others count by what exceeds the tolerated one.
-    """
+def residuals(vectors, choice, aim, value, mobile, left_out, R):
+    """Write residuals of used rows into R; return the worst of all and of others, and the largest value."""
     worst, other, large, not_finite = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
@@ -107,8 +103,7 @@ def residuals(vectors, choice, aim, value, mobile, left_out, tolerated, R):
         if i < mobile:
             R[i] = residual
         else:
-            residual = max(abs(residual) - tolerated, 0 * residual)  # NaN stays
-            other = max(other, residual)
+            other = max(other, abs(residual))
         worst = max(worst, abs(residual))
         not_finite += 0 * residual  # `max` may ignore NaN
         large = max(large, abs(value[row] / vectors[item, lay.SCALE]))
@@ -596,7 +591,6 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
     start, stop = section(plan, lay.ITEMS)
     items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
     rest = numbers[numbers.shape[0] - 1 - mobile :]
-    tolerated = rest[mobile, lay.TOLERATED]
     square, place = mobile * mobile, mobile * lay.FRAME_WIDTH
     F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
     g = scratch[place : place + height * mobile].reshape(height, mobile)
@@ -665,13 +659,9 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
             for step in range(STEPS_MAX):
                 if step > 0:
                     evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
-                    worst, other, large = residuals(
-                        vectors, choice, aim, value, mobile, left_out, tolerated, R
-                    )
+                    worst, other, large = residuals(vectors, choice, aim, value, mobile, left_out, R)
                 else:
-                    worst, other, large = residuals(
-                        vectors, choice, aim, begun, mobile, left_out, tolerated, R
-                    )
+                    worst, other, large = residuals(vectors, choice, aim, begun, mobile, left_out, R)
                 # an ill-conditioned system amplifies the residual: it is reduced until round-off stops it
                 good = step == 0 or pivot > lay.GOOD_PIVOT
                 done = (
@@ -766,7 +756,7 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                             if choice[lay.INPUT, i] >= 0:
                                 row = choice[lay.USED_ROW, i]
                                 aim[row] = (begun[row] + found[row]) / 2
-                        residuals(vectors, choice, aim, value, mobile, 0, 0.0, end_residual)
+                        residuals(vectors, choice, aim, value, mobile, 0, end_residual)
                     inverse = inverses[h].reshape(mobile, mobile)
                     certify_chord(
                         plan, numbers, choice, F, value, g, begun, found, 1.0 if segment == 0 else 0.5, nodes,

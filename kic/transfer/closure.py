@@ -6,7 +6,7 @@ for flipped parts. Every solution is therefore checked: directions that must agr
 
 The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The method
 of `numerics.gauss_newton` solves all rows in the sense of least squares, which serves poses, angles of cut
-joints and starts far away. On a branch its results must pass `Closure.certified`.
+joints, rounded dimensions and starts far away. On a branch its results must pass `Closure.certified`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kic.numerics.caches import without_caches
 from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import EPS
-from kic.transfer.coordinate_transfer import SHARED_CONDITION_MAX, TRIES, CoordinateTransfer
+from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
 # singular values of the rows below this share of the largest are zero
 PINV_RTOL = 1e-10
@@ -85,7 +85,7 @@ class Closure:
     def compiled(self) -> bool:
         """True if the compiled iteration serves these rows."""
         t = self.transfer
-        return not (self._round or self.held or t.choice is None)
+        return not (self._round or self.held or t.tolerance or t.choice is None)
 
     def track(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
@@ -93,8 +93,8 @@ class Closure:
         """Return the last closed states (B, S) on the paths to targets, and the completed share (B,).
 
         Every step is certified to stay on its branch (see `kernels.newton`). Rows are those of the drawing,
-        or a choice made elsewhere. Poses and angles of cut joints are not served: such members stay at their
-        start.
+        or a choice made elsewhere. Poses, angles of cut joints and rounded dimensions are not served: such
+        members stay at their start.
         """
         if not self.compiled:
             return start.copy(), np.zeros(len(start))
@@ -266,23 +266,13 @@ class Closure:
         return integrate(self.transfer.tree, states, steps * self.transfer.column_scale)
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
-        """Return 1 for rows (B, P) that are solved, and 0 for those that follow from others.
-
-        They are those of the kernel, unless these are ill-conditioned at a configuration.
-        """
+        """Return 1 for rows (B, P) that are solved, and 0 for those that follow from others."""
         t = self.transfer
         if not t.tolerance:
             return np.ones(G.shape[:2])
         kept = np.zeros(G.shape[:2])
         kept[:, : t.size] = 1
-        finite = np.isfinite(G).all(axis=(1, 2))
-        if t.choice is not None:
-            used = np.flatnonzero(np.isin(t.system.picked, t.choice[lay.USED_ROW, : t.tree.size]))
-            used = used[used >= t.size]
-            good = condition_number(np.swapaxes(G[:, used], 1, 2)) < SHARED_CONDITION_MAX
-            kept[np.ix_(good, used)] = 1
-            finite &= ~good
-        for b in np.flatnonzero(finite):
+        for b in np.flatnonzero(np.isfinite(G).all(axis=(1, 2))):
             kept[b, t.independent(G[b])] = 1
         return kept
 

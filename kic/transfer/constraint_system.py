@@ -144,8 +144,6 @@ class ConstraintSystem:
         The smallest length by which a row is divided.
     moving : (n, M) bool
         Columns that move one side of each item against the other.
-    tolerance : float
-        Residual within which redundant closure rows of rounded dimensions may contradict the others.
     allowed : float
         Largest residual of redundant closure rows that needs no judgement by the condition.
     left_out : int
@@ -160,7 +158,7 @@ class ConstraintSystem:
         tolerance: float,
         held: Sequence[Item] = (),
     ) -> None:
-        self.tree, self.tolerance = tree, tolerance
+        self.tree = tree
         self.allowed = max(REDUNDANT_ROW_ATOL, 10 * tolerance)
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         more = sum(heights(held)) if held else 0
@@ -280,8 +278,7 @@ def system_query(
     last = np.zeros((tree.size + 1, 5))
     lower = order < 3 and not keep and system.has_true_coordinates
     lower = lower and (rows is None or not _has_ordered(tree, rows))
-    last[:-1, lay.COLUMN_SCALE] = system.column_scale
-    last[-1, [lay.TOLERATED, lay.ALLOWED]] = system.tolerance, system.allowed
+    last[:-1, lay.COLUMN_SCALE], last[-1, lay.ALLOWED] = system.column_scale, system.allowed
     if masses is not None:  # in the order of their frames
         order_of = np.argsort(masses.frames, kind="stable")
         masses = replace(masses, frames=masses.frames[order_of], numbers=masses.numbers[order_of])

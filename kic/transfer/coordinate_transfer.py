@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from kic.transfer.closure import Closure
     from kic.transfer.mobility import Mobility
 
-# rows chosen at one configuration serve others up to this condition there
-SHARED_CONDITION_MAX = 1e4
 # steps that are tried on a way to a near target, and to any
 TRIES, TRIES_MAX = 100, 4000
 
@@ -411,7 +409,7 @@ class CoordinateTransfer:
             return use
         use[:] = self._choice(scaled[0], members[:1])
         if count > 1 and self.owners:
-            for b in np.flatnonzero(~(np.linalg.cond(scaled[:, use[0]].real) < SHARED_CONDITION_MAX)):
+            for b in np.flatnonzero(~(np.linalg.cond(scaled[:, use[0]].real) < 1e4)):
                 use[b] = self._choice(scaled[b], members[b : b + 1])
         return use
 

@@ -19,14 +19,19 @@ from kic.numerics.graphs import components
 from kic.numerics.linalg import pivoted_qr
 from kic.numerics.tolerances import EPS
 from kic.transfer.closure import PINV_RTOL, Closure
+from kic.transfer.rank import independent_rows
 
 # singular values and residuals, relative to the largest and to the size of the loops: of conditions that hold
 # by themselves, of dimensions with 16 digits, and the largest of rounded ones, as of an angle written 3.14
 ZERO_SHARE, EXACT_SHARE, ROUNDED_SHARE_MAX = 4 * EPS, 64 * EPS, 8e-3
 # share of the residual of closed configurations that exact conditions may miss, and residual of steps
 EXACT_FACTOR, STEP_RESIDUAL = 0.1, 1e-14
-# ratio of successive singular values between which a rank is sought
-GAP_MIN = 3.0
+# the largest of loops that move without: their conditions may be meant
+MOVING_SHARE_MAX = 1e-3
+# ratio of successive singular values between which a rank is sought: the smallest rank, and others
+GAP_MIN, FURTHER_GAP_MIN = 10.0, 100.0
+# margin of the tolerance over what redundant conditions miss
+TOLERANCE_FACTOR = 10.0
 # steps along the motion: their length (radians, shares of the characteristic length) and number, and the
 # motions in which they begin, both ways
 STEP_LENGTH, STEPS, WAYS = 0.1, 32, 4
@@ -39,7 +44,7 @@ PROVED_DISTANCE_MIN = 0.1
 
 @dataclass(frozen=True)
 class RoundedLoops:
-    """Loops that move only if conditions are left out that follow from the others but for rounding.
+    """Loops from which conditions are left out that follow from the others but for rounding.
 
     Attributes
     ----------
@@ -49,42 +54,63 @@ class RoundedLoops:
         By how much the conditions miss along the motion: a length, and radians.
     share : float
         Largest residual of them, and contribution beyond the others, in the scales of the closure.
+    rank : int
+        Number of the other conditions that are independent.
     """
 
     parts: tuple[str, ...]
     length: float
     angle: float
     share: float
+    rank: int
 
 
-def rounded_loops(closure: Closure, state: np.ndarray) -> list[RoundedLoops]:
-    """Return the loops that move only if conditions are left out, at a closed state (1, S).
+def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[RoundedLoops]]:
+    """Return the tolerance with which loops of rounded dimensions move, and these loops, at a closed state.
 
-    Loops that share no joint are judged one by one. `closure` has the conditions alone, without chosen rows.
+    Loops that share no joint are judged one by one. The tolerance is 0 if there are none, or if none
+    separates the conditions of all loops that are redundant from those that are not. `closure` has the
+    conditions alone, without chosen rows; the state is (1, S).
     """
     t = closure.transfer
     if t.tree.open or not t.owners:
-        return []
+        return 0.0, []
     G = closure.rows(state)[1][0]
     rows, columns = np.nonzero(t.system.moving[t.system.rows.item_of[t.system.picked]])
     links = list(zip(rows.tolist(), (len(G) + columns).tolist(), strict=True))
-    group, found = components(links, sum(G.shape)), list[RoundedLoops]()
+    group, found, total = components(links, sum(G.shape)), list[RoundedLoops](), 0
     for k in np.unique(group[: len(G)]):
         own, free = np.flatnonzero(group[: len(G)] == k), np.flatnonzero(group[len(G) :] == k)
-        sigma = np.linalg.svd(G[np.ix_(own, free)], compute_uv=False)
-        if not sigma.size or not sigma[0] > EXACT_SHARE:
-            continue
-        sigma = np.append(sigma / sigma[0], 0.0)
-        strong, certain = (int((sigma > share).sum()) for share in (ROUNDED_SHARE_MAX, EXACT_SHARE))
-        if sigma[strong] < ZERO_SHARE:
-            continue
-        for rank in range(strong, min(certain + 1, len(own), len(free))):
-            if sigma[rank] * GAP_MIN < sigma[rank - 1]:
-                missed = _missed_along(closure, state, own, free, rank)
-                if missed is not None:
-                    found += [missed] * (missed.share > EXACT_FACTOR * closure.limit)
-                    break
-    return found
+        made = _rounded(closure, state, own, free)
+        if made is not None:
+            found.append(made)
+        total += made.rank if made is not None else len(independent_rows(G[own], 0.0))
+    tolerance = TOLERANCE_FACTOR * max((loops.share for loops in found), default=0.0)
+    if len(independent_rows(G, tolerance)) != total:
+        return 0.0, []
+    return tolerance, found
+
+
+def _rounded(closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray) -> RoundedLoops | None:
+    """Return the conditions that some loops leave out to move, None if there are none.
+
+    `own` are the rows of the loops, and `free` the columns that move them.
+    """
+    G = closure.rows(state)[1][0][np.ix_(own, free)]
+    sigma = np.linalg.svd(G, compute_uv=False)
+    if not sigma.size or not sigma[0] > EXACT_SHARE:
+        return None
+    sigma = np.append(sigma / sigma[0], 0.0)
+    strong, certain = (int((sigma > share).sum()) for share in (ROUNDED_SHARE_MAX, EXACT_SHARE))
+    if sigma[strong] < ZERO_SHARE:
+        return None
+    most = ROUNDED_SHARE_MAX if certain == len(free) else MOVING_SHARE_MAX
+    for rank in range(strong, min(certain + 1, len(own), len(free))):
+        if sigma[rank] * (GAP_MIN if rank == strong else FURTHER_GAP_MIN) < sigma[rank - 1]:
+            made = _missed_along(closure, state, own, free, rank)
+            if made is not None and made.share < most:
+                return made if made.share > EXACT_FACTOR * closure.limit else None
+    return None
 
 
 def _missed_along(
@@ -92,7 +118,7 @@ def _missed_along(
 ) -> RoundedLoops | None:
     """Return what conditions beyond a rank miss along motions; None if they are not redundant.
 
-    `own` are the rows of some loops, and `free` the columns that move them.
+    `own` and `free` are those of `_rounded`.
     """
     t = closure.transfer
 
@@ -150,6 +176,5 @@ def _missed_along(
     angular = rows_of.items[rows_of.item_of[t.system.picked[own[left]]], lay.ITEM] == lay.DOT1
     lengths = worst * t.scale[own[left]]
     parts = tuple(dict.fromkeys(t.owners[row] for row in own[left]))
-    return RoundedLoops(
-        parts, float(lengths[~angular].max(initial=0.0)), float(worst[angular].max(initial=0.0)), float(share)
-    )
+    length, angle = lengths[~angular].max(initial=0.0), worst[angular].max(initial=0.0)
+    return RoundedLoops(parts, float(length), float(angle), float(share), rank)

@@ -263,3 +263,14 @@ def test_a_saved_mechanism_keeps_its_tolerance(tmp_path: Path) -> None:
     m = exact(places.round(5), axes.round(5))
     m.save(tmp_path / "saved.toml")
     assert (m.dof, kic.load(tmp_path / "saved.toml")) == (0, m)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_conditions_of_one_size_are_not_divided(seed: int) -> None:
+    """A ring of six nearly parallel hinges is rigid, or planar: no tolerance lies between its tilts."""
+    rng = np.random.default_rng(seed)
+    turn = np.linspace(0, 2 * np.pi, 6, endpoint=False) + rng.uniform(-0.3, 0.3, 6)
+    places = np.array([np.cos(turn), np.sin(turn), 0 * turn]).T * rng.uniform(0.7, 1.3, (6, 1))
+    axes = np.array([0, 0, 1.0]) + 3e-3 * rng.uniform(-1, 1, (6, 3))
+    m = urdf(places, axes / np.linalg.norm(axes, axis=1, keepdims=True), 17)
+    assert m.dof == (3 if m.closure_tolerance else 0)

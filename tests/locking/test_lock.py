@@ -231,3 +231,20 @@ def test_a_ball_joint_that_others_hold_agrees_with_them() -> None:
         legs = m.at(values)
         first, second = (legs.pose(body).rotation for body in m[ball].bodies)
         assert m.lock({**values, ball: first.inv() * second}).dof == 0
+
+
+def test_a_lock_by_name_keeps_one_component_of_a_rotation() -> None:
+    """A rod of the RSSR spins; its crank is locked."""
+    bodies = [kic.Body(name, mass=1.0, com=(0.1, 0.0, 0.1), inertia=(0.1, 0.1, 0.1)) for name in "abc"]
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
+        kic.Joint("S", "spherical", ("a", "b"), (0.1, 0.0, 0.0)),
+        kic.Joint("T", "spherical", ("b", "c"), (0.3, 0.05, 0.2)),
+        kic.Joint("D", "revolute", ("c", "ground"), (0.3, 0.05, 0.0), (0.0, 1.0, 0.0)),
+    ]
+    m = kic.Mechanism("rod", bodies, joints, coordinates=["A", "S.1"])
+    held = m.lock("A")
+    assert (held.dof, held.coordinates) == (1, ("S.1",))
+    free = m.at().coefficients("b", order=1).G[:, 1:]
+    assert np.allclose(held.at().coefficients("b", order=1).G, free, atol=1e-12)
+    assert held.unlock() == m
