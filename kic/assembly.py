@@ -43,7 +43,7 @@ from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
-from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops
+from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops, tilt_phrase
 
 # residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
@@ -575,10 +575,11 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     It is the same object if no conditions of its loops contradict one another, or its tolerance suffices.
     """
     model = mechanism._model
-    tolerance, loops = rounded_loops(model.closure(()), model.tree.reference_state)
-    if tolerance <= mechanism.closure_tolerance:
+    tolerance, loops, tilts = rounded_loops(model.closure(()), model.tree.reference_state)
+    if tolerance <= mechanism.closure_tolerance and not tilts:
         return mechanism
-    unit_of_length, remarks = mechanism.units.length or "length units", list[str]()
+    unit_of_length = mechanism.units.length or "length units"
+    remarks = [f"a condition of loops contributes little{tilt_phrase(tilts)}."] if tilts else []
     for loop in loops:
         sizes = (loop.length, unit_of_length), (loop.angle, "rad")
         missed = [f"{size:.1g} {unit}" for size, unit in sizes if size > MISSED_MIN]
@@ -587,6 +588,7 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
             f"loop {names}: redundant conditions miss by {' and '.join(missed)} along the motion, by "
             f"rounding; `closure_tolerance` was set to {tolerance:.1g}."
         )
+    tolerance = max(tolerance, mechanism.closure_tolerance)
     return replace(mechanism, closure_tolerance=tolerance, remarks=(*mechanism.remarks, *remarks))
 
 

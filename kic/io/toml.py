@@ -420,8 +420,10 @@ def written(mechanism: MechanismDescription) -> str:
     import tomlkit
 
     values = _plain(mechanism)
-    if isinstance(mechanism, Mechanism) and tolerate_rounding(mechanism) is not mechanism:
-        values.setdefault("closure_tolerance", mechanism.closure_tolerance)
+    if isinstance(mechanism, Mechanism):
+        tolerance = mechanism.closure_tolerance
+        if tolerate_rounding(mechanism).closure_tolerance != tolerance:
+            values["closure_tolerance"] = tolerance
     document = tomlkit.document()
     for key in sorted(values, key=_rank):
         document[key] = _item(values[key])

@@ -414,7 +414,7 @@ def _moved_by_common_columns(tree: Tree, item: Item) -> bool:
 
 
 def output_query(tree: Tree, rows: Rows, order: int, linear: LinearMap | None = None) -> Query:
-    """Return the query of values, G, H and D of rows, in the coordinates of the tree or of a linear map."""
+    """Return the query of values, G, H and D of rows, to order 1, 2 or 3, by the tree or by a linear map."""
     size = tree.size if linear is None else linear.size
     entry = "kinematics" if linear is None else "linear_kinematics"
     if linear is None and order == 1 and not any(_moved_by_common_columns(tree, i) for i in rows.source):

@@ -24,7 +24,7 @@ from kic.kinematics.queries import output_query
 from kic.kinematics.state import difference
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.numerics.tolerances import EPS
-from kic.transfer.closure import LOOP_CLOSURE_RTOL, PINV_RTOL, Closure
+from kic.transfer.closure import LOOP_CLOSURE_RTOL, Closure
 
 # distance of neighbours: radians, or shares of the characteristic length
 NEIGHBOUR_RADIUS = 1e-2
@@ -41,10 +41,6 @@ COARSE_RADII = [2, 5, 7, 8]
 SAMPLE_RADII = (0.5, 0.2, 0.05, NEIGHBOUR_RADIUS)
 # number of neighbours, and of generic directions
 NEIGHBOURS = 4
-# steps along the range of motion: length, number, and smallest length of the projected direction
-RANGE_STEP, RANGE_STEPS_MAX, RANGE_DIRECTION_MIN = 0.1, 100, 0.3
-# the weakest kept condition below this share of its first value indicates a singular configuration
-SINGULAR_RTOL = 0.05
 # size of the component of starting directions outside the span of the samples
 TRANSVERSAL_FACTOR = 0.5
 # a residual that vanishes at one radius and not at the next would have to grow with at least this power
@@ -329,56 +325,6 @@ def is_finite(closure: Closure, state: np.ndarray, direction: np.ndarray) -> boo
     direction = direction / np.linalg.norm(direction)
     residual = _rays(closure, state, np.stack([direction, -direction]), direction[:, None], RADII)[1]
     return bool(np.isinf(_residual_orders(closure, residual, RADII)).any())
-
-
-def weakest_over_range(closure: Closure, state: np.ndarray, rank: int) -> tuple[float, float]:
-    """Compare conditions over the range of motion that the `rank` strongest of them allow.
-
-    Returns
-    -------
-    dropped, kept : float
-        Largest contribution or residual of the conditions beyond the rank, and smallest contribution of those
-        within it, relative to the strongest.
-    """
-    t = closure.transfer
-    size = t.tree.size - rank
-    rng = np.random.default_rng(0)
-    dropped, kept = 0.0, 1.0
-    start = t.shares(closure.rows(state)[1][0])[0][rank - 1]
-    starts = [np.ones(1)] if size == 1 else list(_unit_vectors(rng, size))
-    for a in [x * sign for x in starts for sign in (1.0, -1.0)]:
-        current, direction = state, None
-        for _ in range(RANGE_STEPS_MAX):
-            values, G = (x[0] for x in closure.rows(current))
-            shares, pivot = t.shares(G)
-            rows = pivot[:rank]
-            missed = np.linalg.norm(np.delete(values, rows))
-            N = np.linalg.svd(G[rows])[2][rank:].T
-            direction = N @ a if direction is None else N @ (N.T @ direction)
-            if missed > 1 or not np.linalg.norm(direction) > RANGE_DIRECTION_MIN:
-                break
-            if shares[rank - 1] < max(SINGULAR_RTOL * start, 10 * shares[rank:].max(initial=0.0)):
-                break  # other motions with more independent conditions meet here
-            dropped = max(dropped, missed, *shares[rank:])
-            kept = min(kept, shares[rank - 1])
-            direction = direction / np.abs(direction).max()
-            current, left = _close_some(closure, current, RANGE_STEP * direction, rows)
-            if not left[0] < LOOP_CLOSURE_RTOL:
-                break
-    return dropped, kept
-
-
-def _close_some(
-    closure: Closure, state: np.ndarray, step: np.ndarray, some: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the state (1, S) where some rows (n,) vanish after a scaled step (M,), and the residual (1,)."""
-
-    def rows(states: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values, G = closure.rows(states)
-        return values[:, some], G[:, some]
-
-    start = closure.moved(state, step[None])
-    return gauss_newton(rows, closure.moved, start, rtol=PINV_RTOL, step_max=LM_STEP_MAX)
 
 
 def _residual_orders(closure: Closure, residual: np.ndarray, radii: np.ndarray) -> list[float]:

@@ -25,10 +25,10 @@ from kic.transfer.finite_mobility import (
     extension,
     local_dimension,
     tangent_space,
-    weakest_over_range,
 )
 from kic.transfer.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
 from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
+from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_phrase
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
@@ -291,17 +291,18 @@ class Mobility:
             return ""
         weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
         tolerance = self._sufficient_tolerance(kept - number)
+        turned = tilt_phrase(rounded_loops(self._closure, self._state)[2])
         return (
-            f"The weakest {weakest} {strong[-number]:.1e} of the strongest. If that is rounding of "
+            f"The weakest {weakest} {strong[-number]:.1e} of the strongest{turned}. If that is rounding of "
             f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."
         )
 
     def _sufficient_tolerance(self, rank: int) -> float:
         """Return a closure_tolerance that keeps `rank` conditions over the whole range of motion."""
-        dropped, kept = weakest_over_range(self._closure, self._state, rank)
-        smallest = 2 * max(dropped, self.shares[rank])
+        motion = motion_beyond(self._closure, self._state, rank)
+        smallest = 2 * max(motion.share, self.shares[rank])
         decade = 10 ** np.ceil(np.log10(smallest))
-        if decade < kept / 2:
+        if decade < motion.kept / 2:
             return float(decade)
         digit = 10 ** np.floor(np.log10(smallest))
         return float(np.ceil(smallest / digit) * digit)

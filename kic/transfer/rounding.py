@@ -4,16 +4,24 @@ Planar and other overconstrained loops move because some of their conditions fol
 dimensions of a file with a few digits they almost do: their singular values are as small as the rounding, all
 along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out.
 Their residuals are measured along the motion that the others allow. Where these exceed what rounding makes,
-as next to a dead centre or at an infinitesimal motion, the conditions are not redundant.
+as next to a dead centre or at an infinitesimal motion, the conditions are not redundant. If the tilt of one
+axis explains them, that axis is wrong, and not rounded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kic.errors import either
 from kic.kernels import layout as lay
+from kic.kinematics.closure_rows import all_closure_rows
+from kic.kinematics.outputs import plain_rows
+from kic.kinematics.queries import output_query
+from kic.kinematics.tree import Tree, frame_axes, unit
+from kic.numerics.arrays import stepping
 from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.graphs import components
 from kic.numerics.linalg import pivoted_qr
@@ -40,6 +48,11 @@ STEP_LENGTH, STEPS, WAYS = 0.1, 32, 4
 DIRECTION_SHARE_MIN, INDEPENDENCE_SHARE_MIN = 0.3, 0.3
 # distance along the motion that shows that conditions are redundant
 PROVED_DISTANCE_MIN = 0.1
+# the largest residuals along it that a tilt may explain, the share of them that it may leave, also compared
+# with the tilt that explains them best, and the largest tilt of rounding
+TILTED_SHARE_MAX, TILT_MISFIT_MAX, TILT_RATIO_MAX, ROUNDED_TILT_MAX = 0.1, 0.1, 5.0, 3e-3
+# complex step of an axis, and joints with one axis
+AXIS_STEP, AXIAL_TYPES = 1e-30, ("revolute", "prismatic", "cylindrical")
 
 
 @dataclass(frozen=True)
@@ -65,60 +78,155 @@ class RoundedLoops:
     rank: int
 
 
-def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[RoundedLoops]]:
-    """Return the tolerance with which loops of rounded dimensions move, and these loops, at a closed state.
+@dataclass(frozen=True)
+class TiltedAxis:
+    """Axis that, turned, makes conditions of its loops redundant.
+
+    Attributes
+    ----------
+    joint : str
+        The joint.
+    angle : float
+        Angle by which the axis is to turn (rad).
+    axis : (3,) ndarray
+        Where it would be, in the world.
+    """
+
+    joint: str
+    angle: float
+    axis: np.ndarray
+
+
+@dataclass(frozen=True)
+class MotionBeyond:
+    """What conditions beyond a rank do along the motion that the others allow.
+
+    Attributes
+    ----------
+    states : (n, S) ndarray
+        Configurations along it.
+    missed : (R,) ndarray
+        Largest residual of each condition.
+    share : float
+        Largest residual, and contribution beyond the others.
+    kept : float
+        Smallest singular value of the others.
+    distance : float
+        How far it goes: radians, shares of the characteristic length.
+    """
+
+    states: np.ndarray
+    missed: np.ndarray
+    share: float
+    kept: float
+    distance: float
+
+
+def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[RoundedLoops], list[TiltedAxis]]:
+    """Return the tolerance with which loops of rounded dimensions move, these loops, and wrong axes.
 
     Loops that share no joint are judged one by one. The tolerance is 0 if there are none, or if none
     separates the conditions of all loops that are redundant from those that are not. `closure` has the
     conditions alone, without chosen rows; the state is (1, S).
     """
-    t = closure.transfer
-    if t.tree.open or not t.owners:
-        return 0.0, []
+    if closure.transfer.tree.open or not closure.transfer.owners:
+        return 0.0, [], []
     G = closure.rows(state)[1][0]
-    rows, columns = np.nonzero(t.system.moving[t.system.rows.item_of[t.system.picked]])
-    links = list(zip(rows.tolist(), (len(G) + columns).tolist(), strict=True))
-    group, found, total = components(links, sum(G.shape)), list[RoundedLoops](), 0
-    for k in np.unique(group[: len(G)]):
-        own, free = np.flatnonzero(group[: len(G)] == k), np.flatnonzero(group[len(G) :] == k)
-        made = _rounded(closure, state, own, free)
+    found, tilts, total = list[RoundedLoops](), list[TiltedAxis](), 0
+    for own, free in _separate_loops(closure):
+        made, tilted = _rounded(closure, state, own, free)
+        tilts += tilted
         if made is not None:
             found.append(made)
         total += made.rank if made is not None else len(independent_rows(G[own], 0.0))
     tolerance = TOLERANCE_FACTOR * max((loops.share for loops in found), default=0.0)
     if len(independent_rows(G, tolerance)) != total:
-        return 0.0, []
-    return tolerance, found
+        return 0.0, [], tilts
+    return tolerance, found, tilts
 
 
-def _rounded(closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray) -> RoundedLoops | None:
-    """Return the conditions that some loops leave out to move, None if there are none.
+def _separate_loops(closure: Closure) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows of loops that share no joint with others, and the columns that move them."""
+    system = closure.transfer.system
+    moving = system.moving[system.rows.item_of[system.picked]]
+    rows, columns = np.nonzero(moving)
+    links = list(zip(rows.tolist(), (len(moving) + columns).tolist(), strict=True))
+    group = components(links, sum(moving.shape))
+    for k in np.unique(group[: len(moving)]):
+        yield np.flatnonzero(group[: len(moving)] == k), np.flatnonzero(group[len(moving) :] == k)
+
+
+def _rounded(
+    closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray
+) -> tuple[RoundedLoops | None, list[TiltedAxis]]:
+    """Return the conditions that some loops leave out to move, None if there are none, and wrong axes.
 
     `own` are the rows of the loops, and `free` the columns that move them.
     """
-    G = closure.rows(state)[1][0][np.ix_(own, free)]
-    sigma = np.linalg.svd(G, compute_uv=False)
+    sigma = np.linalg.svd(closure.rows(state)[1][0][np.ix_(own, free)], compute_uv=False)
     if not sigma.size or not sigma[0] > EXACT_SHARE:
-        return None
+        return None, []
     sigma = np.append(sigma / sigma[0], 0.0)
-    strong, certain = (int((sigma > share).sum()) for share in (ROUNDED_SHARE_MAX, EXACT_SHARE))
-    if sigma[strong] < ZERO_SHARE:
-        return None
+    least, strong, certain = (
+        int((sigma > share).sum()) for share in (TILTED_SHARE_MAX, ROUNDED_SHARE_MAX, EXACT_SHARE)
+    )
     most = ROUNDED_SHARE_MAX if certain == len(free) else MOVING_SHARE_MAX
-    for rank in range(strong, min(certain + 1, len(own), len(free))):
-        if sigma[rank] * (GAP_MIN if rank == strong else FURTHER_GAP_MIN) < sigma[rank - 1]:
-            made = _missed_along(closure, state, own, free, rank)
-            if made is not None and made.share < most:
-                return made if made.share > EXACT_FACTOR * closure.limit else None
-    return None
+    wrong = list[TiltedAxis]()
+    for rank in range(least, min(certain + 1, len(own), len(free))):
+        if sigma[rank] < ZERO_SHARE and rank <= strong:
+            break
+        if sigma[rank] * (GAP_MIN if rank <= strong else FURTHER_GAP_MIN) > sigma[rank - 1]:
+            continue
+        motion = motion_beyond(closure, state, rank, own, free, TILTED_SHARE_MAX)
+        if motion.distance < PROVED_DISTANCE_MIN:
+            continue
+        tilts = _tilts(closure, motion, rank, own, free) if motion.share > MOVING_SHARE_MAX else []
+        if motion.share < most and min((tilt.angle for tilt in tilts), default=0.0) < ROUNDED_TILT_MAX:
+            exact = motion.share <= EXACT_FACTOR * closure.limit
+            return None if exact else _described(closure, state, motion, rank, own, free), wrong
+        wrong = wrong or tilts
+    return None, wrong
 
 
-def _missed_along(
-    closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray, rank: int
-) -> RoundedLoops | None:
-    """Return what conditions beyond a rank miss along motions; None if they are not redundant.
+def _described(
+    closure: Closure, state: np.ndarray, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
+) -> RoundedLoops:
+    """Return by how much the rows of some loops miss along a motion."""
+    t = closure.transfer
+    left = pivoted_qr(closure.rows(state)[1][0][np.ix_(own, free)].T)[1][rank:]
+    rows, missed = t.system.rows, motion.missed
+    angular = rows.items[rows.item_of[t.system.picked[own]], lay.ITEM] == lay.DOT1
+    length = (missed * t.scale[own])[~angular].max(initial=0.0)
+    parts = tuple(dict.fromkeys(t.owners[row] for row in own[left]))
+    return RoundedLoops(parts, float(length), float(missed[angular].max(initial=0.0)), motion.share, rank)
 
-    `own` and `free` are those of `_rounded`.
+
+def motion_beyond(
+    closure: Closure,
+    state: np.ndarray,
+    rank: int,
+    own: np.ndarray | slice = slice(None),
+    free: np.ndarray | slice = slice(None),
+    most: float = 1.0,
+) -> MotionBeyond:
+    """Follow the motion that the `rank` strongest conditions allow, both ways, and measure the others.
+
+    Parameters
+    ----------
+    closure : Closure
+        The conditions alone, without chosen rows.
+    state : (1, S)
+        The closed state.
+    rank : int
+        Number of conditions that hold. They are chosen anew in each step.
+    own, free : (R,) or (M,) int, optional
+        Rows that are conditions, and columns that move.
+    most : float, optional
+        Residual or contribution of the others at which the motion ends.
+
+    Returns
+    -------
+    MotionBeyond
     """
     t = closure.transfer
 
@@ -133,48 +241,99 @@ def _missed_along(
 
     def solved(states: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, G = rows(states)
-        return values[:, kept], G[:, kept]
+        return values * used[members], G * used[members][:, :, None]
 
-    values, G = rows(state)
-    order = pivoted_qr(G[0].T)[1]
-    kept, left = order[:rank], order[rank:]
-    ways = np.random.default_rng(0).normal(size=(1 if len(free) - rank == 1 else WAYS, len(free)))
+    G = rows(state)[1]
+    size = G.shape[2] - rank
+    ways = np.random.default_rng(0).normal(size=(1 if size == 1 else WAYS, G.shape[2]))
     ways = np.concatenate([ways, -ways])
-    states, worst, share = state.repeat(len(ways), axis=0), np.zeros(len(left)), 0.0
-    first, gone = None, 0.0
-    for _ in range(STEPS):
+    states, passed = state.repeat(len(ways), axis=0), [state]
+    missed, share, least, distance = np.zeros(G.shape[1]), 0.0, np.inf, 0.0
+    for step in range(STEPS):
         values, G = rows(states)
-        sigma, V = np.linalg.svd(G[:, kept])[1:]
+        used = np.zeros(values.shape)
+        for k, one in enumerate(G):
+            used[k, pivoted_qr(one.T)[1][:rank]] = 1.0
+        sigma, V = np.linalg.svd(G * used[:, :, None])[1:]
         N = V[:, rank:]
-        missed, beyond = np.abs(values[:, left]), np.linalg.norm(G[:, left] @ np.swapaxes(N, 1, 2), axis=2)
+        weakest = sigma[:, rank - 1] if rank else np.ones(len(states))
+        others = np.linalg.norm(G @ np.swapaxes(N, 1, 2), axis=2).max(axis=1)
         along = np.einsum("bki,bk->bi", N, np.einsum("bki,bi->bk", N, ways))
-        size = np.linalg.norm(along, axis=1)
-        least = sigma[:, -1] if rank else np.ones(len(states))
-        first = least[0] if first is None else first
+        length = np.linalg.norm(along, axis=1)
+        if not step:
+            first = weakest[0]
         # conditions meet other motions where they come close to dependence
-        going = (least > INDEPENDENCE_SHARE_MIN * first) & (least > 10 * beyond.max(axis=1, initial=0.0))
-        going &= size > DIRECTION_SHARE_MIN * np.linalg.norm(ways, axis=1) if gone else size > 0
-        share = max(share, missed[going].max(initial=0.0), beyond[going].max(initial=0.0))
-        if share > ROUNDED_SHARE_MAX:
-            return None
-        worst = np.maximum(worst, missed[going].max(axis=0, initial=0.0))
-        ways = along[going] / np.abs(along[going]).max(axis=1, keepdims=True)
-        if not len(ways):
+        going = (weakest > INDEPENDENCE_SHARE_MIN * first) & (weakest > 10 * others)
+        going &= length > DIRECTION_SHARE_MIN * np.linalg.norm(ways, axis=1) if step else length > 0
+        if not going.any():
             break
-        ahead = moved(states[going], STEP_LENGTH * ways)
+        missed = np.maximum(missed, np.abs(values[going]).max(axis=0))
+        share = max(share, np.abs(values[going]).max(), others[going].max())
+        least = min(least, weakest[going].min())
+        if share > most:
+            break
+        passed.append(states[going])
+        ways = along[going] / np.abs(along[going]).max(axis=1, keepdims=True)
+        used, ahead = used[going], moved(states[going], STEP_LENGTH * ways)
         states, residual = gauss_newton(
             solved, moved, ahead, rtol=PINV_RTOL, step_max=STEP_LENGTH, enough=STEP_RESIDUAL
         )
         closed = residual <= closure.limit
         states, ways = states[closed], ways[closed]
-        gone += STEP_LENGTH
-        if not len(ways):
+        if not closed.any():
             break
-    if gone < PROVED_DISTANCE_MIN:
-        return None
-    rows_of = t.system.rows
-    angular = rows_of.items[rows_of.item_of[t.system.picked[own[left]]], lay.ITEM] == lay.DOT1
-    lengths = worst * t.scale[own[left]]
-    parts = tuple(dict.fromkeys(t.owners[row] for row in own[left]))
-    length, angle = lengths[~angular].max(initial=0.0), worst[angular].max(initial=0.0)
-    return RoundedLoops(parts, float(length), float(angle), float(share), rank)
+        distance += STEP_LENGTH
+    return MotionBeyond(np.concatenate(passed), missed, float(share), float(least), distance)
+
+
+def tilt_phrase(tilts: Sequence[TiltedAxis]) -> str:
+    """Return the axes that explain a condition as the end of a sentence on it; '' if there are none."""
+    turns = []
+    for tilt in tilts:
+        axis = ", ".join(f"{x:.5g}" for x in tilt.axis + 0.0)
+        turns.append(f"that of '{tilt.joint}' by {tilt.angle:.2g} rad to ({axis})")
+    return f"; turning one axis makes it redundant: {either(turns)}" if turns else ""
+
+
+def _tilts(
+    closure: Closure, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
+) -> list[TiltedAxis]:
+    """Return the axes of which the tilt explains what rows miss along a motion, the best first.
+
+    Motions of the columns explain no part of what is left of a row beyond the rank.
+    """
+    t, states = closure.transfer, motion.states
+    description, scale = t.tree.description, t.scale
+    values, G = closure.rows(states)
+    beyond = np.swapaxes(np.linalg.svd(G[:, own][:, :, free])[0][:, :, rank:], 1, 2)
+    missed = np.einsum("brp,bp->br", beyond, values[:, own]).ravel()
+    tied = {t.owners[row] for row in own} | {t.tree.columns[k].partition(".")[0] for k in free}
+    made = list[tuple[float, TiltedAxis]]()
+    with stepping():
+        for joint in description.joints:
+            if joint.name not in tied or joint.type not in AXIAL_TYPES:
+                continue
+            axis = unit(joint.axis)
+            across = frame_axes(axis)[:, :2]
+            changes = []
+            for u in across.T:
+                tilted = replace(joint, axis=tuple(axis + 1j * AXIS_STEP * u))
+                joints = tuple(tilted if other is joint else other for other in description.joints)
+                change = _closure_values(
+                    Tree(replace(description, joints=joints)), states.astype(complex)
+                ).imag
+                changes.append(np.einsum("brp,bp->br", beyond, (change / AXIS_STEP / scale)[:, own]).ravel())
+            A = np.stack(changes, axis=1)
+            x = np.linalg.lstsq(A, -missed)[0]
+            left = float(np.linalg.norm(missed + A @ x))
+            if left < TILT_MISFIT_MAX * np.linalg.norm(missed):
+                made.append((left, TiltedAxis(joint.name, float(np.linalg.norm(x)), unit(axis + across @ x))))
+    made.sort(key=lambda pair: pair[0])
+    return [tilt for left, tilt in made if left < TILT_RATIO_MAX * made[0][0]]
+
+
+def _closure_values(tree: Tree, states: np.ndarray) -> np.ndarray:
+    """Return the closure rows (B, R) of a tree at states (B, S), in their units."""
+    items, _, offsets = all_closure_rows(tree)
+    rows = replace(plain_rows(tree, items), offsets=offsets)
+    return rows.complete(output_query(tree, rows, 1).arrays(states)[0].copy())
