@@ -579,7 +579,7 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     if tolerance <= mechanism.closure_tolerance and not tilts:
         return mechanism
     unit_of_length = mechanism.units.length or "length units"
-    remarks = [f"a condition of loops contributes little{tilt_phrase(tilts)}."] if tilts else []
+    remarks = [f"a condition of loops contributes little{tilt_phrase(axes)}." for axes in tilts]
     for loop in loops:
         sizes = (loop.length, unit_of_length), (loop.angle, "rad")
         missed = [f"{size:.1g} {unit}" for size, unit in sizes if size > MISSED_MIN]

@@ -291,7 +291,7 @@ class Mobility:
             return ""
         weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
         tolerance = self._sufficient_tolerance(kept - number)
-        turned = tilt_phrase(rounded_loops(self._closure, self._state)[2])
+        turned = "".join(map(tilt_phrase, rounded_loops(self._closure, self._state)[2]))
         return (
             f"The weakest {weakest} {strong[-number]:.1e} of the strongest{turned}. If that is rounding of "
             f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."

@@ -99,7 +99,7 @@ class TiltedAxis:
 
 @dataclass(frozen=True)
 class MotionBeyond:
-    """What conditions beyond a rank do along the motion that the others allow.
+    """Account of the conditions beyond a rank along the motion that the others allow.
 
     Attributes
     ----------
@@ -122,20 +122,22 @@ class MotionBeyond:
     distance: float
 
 
-def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[RoundedLoops], list[TiltedAxis]]:
+def rounded_loops(
+    closure: Closure, state: np.ndarray
+) -> tuple[float, list[RoundedLoops], list[list[TiltedAxis]]]:
     """Return the tolerance with which loops of rounded dimensions move, these loops, and wrong axes.
 
-    Loops that share no joint are judged one by one. The tolerance is 0 if there are none, or if none
+    Loops that share no joint are judged one by one. One of the axes of each list is wrong. The tolerance is 0 if there are none, or if none
     separates the conditions of all loops that are redundant from those that are not. `closure` has the
     conditions alone, without chosen rows; the state is (1, S).
     """
     if closure.transfer.tree.open or not closure.transfer.owners:
         return 0.0, [], []
     G = closure.rows(state)[1][0]
-    found, tilts, total = list[RoundedLoops](), list[TiltedAxis](), 0
+    found, tilts, total = list[RoundedLoops](), list[list[TiltedAxis]](), 0
     for own, free in _separate_loops(closure):
         made, tilted = _rounded(closure, state, own, free)
-        tilts += tilted
+        tilts += [tilted] * bool(tilted)
         if made is not None:
             found.append(made)
         total += made.rank if made is not None else len(independent_rows(G[own], 0.0))
@@ -319,10 +321,9 @@ def _tilts(
             for u in across.T:
                 tilted = replace(joint, axis=tuple(axis + 1j * AXIS_STEP * u))
                 joints = tuple(tilted if other is joint else other for other in description.joints)
-                change = _closure_values(
-                    Tree(replace(description, joints=joints)), states.astype(complex)
-                ).imag
-                changes.append(np.einsum("brp,bp->br", beyond, (change / AXIS_STEP / scale)[:, own]).ravel())
+                tree = Tree(replace(description, joints=joints))
+                change = _closure_values(tree, states.astype(complex)).imag / AXIS_STEP / scale
+                changes.append(np.einsum("brp,bp->br", beyond, change[:, own]).ravel())
             A = np.stack(changes, axis=1)
             x = np.linalg.lstsq(A, -missed)[0]
             left = float(np.linalg.norm(missed + A @ x))

@@ -231,7 +231,7 @@ def tilted(places: np.ndarray, axes: np.ndarray, angle: float, hinge: int = 1) -
 
 
 @pytest.mark.parametrize("written", [1.57, 1.5708, 3.14])
-@pytest.mark.parametrize("kind", [planar, parallelogram, spherical, sarrus, bricard])
+@pytest.mark.parametrize("kind", LOOPS)
 def test_right_angles_may_be_written_by_hand(
     kind: Callable[..., tuple[np.ndarray, np.ndarray]], written: float
 ) -> None:
