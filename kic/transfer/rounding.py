@@ -127,9 +127,9 @@ def rounded_loops(
 ) -> tuple[float, list[RoundedLoops], list[list[TiltedAxis]]]:
     """Return the tolerance with which loops of rounded dimensions move, these loops, and wrong axes.
 
-    Loops that share no joint are judged one by one. One of the axes of each list is wrong. The tolerance is 0 if there are none, or if none
-    separates the conditions of all loops that are redundant from those that are not. `closure` has the
-    conditions alone, without chosen rows; the state is (1, S).
+    Loops that share no joint are judged one by one. The tolerance is 0 if there are none, or if none
+    separates the conditions of all loops that are redundant from those that are not. One axis of each list
+    is wrong. `closure` has the conditions alone, without chosen rows; the state is (1, S).
     """
     if closure.transfer.tree.open or not closure.transfer.owners:
         return 0.0, [], []
