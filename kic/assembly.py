@@ -264,7 +264,7 @@ def closed_state(
         )
         raise ModelError(message, loop=widest, residual=opening)
     limits = _Limits(model, loops, residuals.length)
-    known = {name: _at(model.tree, described, values) for name, values in starts.items()}
+    known = {name: state_at(model.tree, described, values) for name, values in starts.items()}
     own = {chosen: known.pop(chosen)} if chosen else {}
     known = {DESCRIBED: described, **known}
     if not np.array_equal(clipped := limits.clipped(described), described):
@@ -371,7 +371,7 @@ def _check_chosen(
         columns, entries = tree.single_columns
         pairs = zip(columns.tolist(), other[entries].tolist(), strict=True)
         found = {tree.columns[n]: round(x, 4) for n, x in pairs}
-        again, rest = residuals.solve(_at(tree, known[DESCRIBED], found))
+        again, rest = residuals.solve(state_at(tree, known[DESCRIBED], found))
         if rest <= ROUNDED_RTOL and limits.allow(again) >= limits.allow(other):
             near = found
         values = f": near={near}" if near and len(near) <= NAMED_VALUES_MAX else ""
@@ -447,7 +447,7 @@ def _columns(tree: Tree, state: np.ndarray) -> np.ndarray:
     return phi
 
 
-def _at(tree: Tree, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
+def state_at(tree: Tree, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
     """Return the state with some values of joints; rotations are vectors from the described configuration."""
     phi, given = _columns(tree, zero), start_columns(tree, values)
     phi[list(given)] = list(given.values())

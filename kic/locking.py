@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import default_coordinates, described_at, displacements
+from kic.assembly import default_coordinates, described_at, displacements, state_at
 from kic.configuration import Configuration, flat_states
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance
-from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
-from kic.errors import InputError, KicError, short_repr
+from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
+from kic.errors import InputError, KicError, SingularError, short_repr
 from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
 from kic.mechanism import Mechanism
@@ -49,12 +49,15 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
             couplings[name] = terms = tuple(x for x in terms if x[0].partition(".")[0] not in locked)
             if len(terms) == 1 and terms[0][0] in base._joints:
                 locked[terms[0][0]], moved = None, True
-    motors = [
-        x.name for x in base.motors if {c.partition(".")[0] for c in base._shafts[x.name]} <= locked.keys()
-    ]
-    made = base.replace(coordinates=left).without(
-        *motors, *(name for name, terms in couplings.items() if not terms)
-    )
+    made = base.replace(coordinates=left).without(*(name for name, terms in couplings.items() if not terms))
+    for motor in base.motors:  # the shaft turns with the joints that are left
+        pairs = zip(motor.joints, motor.ratios or (), base._shafts[motor.name], strict=True)
+        rest = [(joint, ratio) for joint, ratio, c in pairs if c.partition(".")[0] not in locked]
+        if not rest:
+            made = made.without(motor.name)
+        elif len(rest) < len(motor.joints):
+            joints, ratios = zip(*rest, strict=True)
+            made = made.replace(motor.name, joints=joints, ratios=ratios)
     for name, terms in couplings.items():
         # a locked joint has the value of the reference configuration, where its term is zero
         if terms and terms != base._terms[name]:
@@ -62,6 +65,13 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
             made = made.replace(name, joints=joints, ratios=ratios, gears=None, belt=None, pitch_point=None)
     for name in locked:
         made = made.replace(name, **({"type": "fixed"} if name in base._joints else {"fixed": True}))
+    if made.dof != len(left):
+        message = (
+            f"Locks of {', '.join(names)} must leave as many degrees of freedom of '{base.name}' as to first "
+            f"order, got {made.dof} and {len(left)}: the reference configuration is singular. Lock other "
+            "joints, or move it first: lock others at values, and unlock them."
+        )
+        raise SingularError(message, key="values", names=names)
     made.__dict__[_LOCKS] = base, names
     return made
 
@@ -90,17 +100,28 @@ def hold_spins(mechanism: Mechanism) -> Mechanism:
         return mechanism
     base, locked = _without_locks(mechanism)
     hinges = [spin.held.name for spin in spins if spin.held and spin.held.type == "fixed"]
-    balls = [spin for spin in spins if spin.held and spin.held.type != "fixed"]
     remark = [text for text in (held_remark(spins),) if text]
     made = base.replace(remarks=(*base.remarks, *remark, *free_remarks(spins)))
-    if balls:
-        made = with_held_spins(made, balls)
-        if (given := base._given("coordinates")) is not None:
-            idle = {name for spin in balls for name in spin.joints}
-            kept = tuple(c for c in given if c.partition(".")[0] not in idle)
-            made = made.replace(coordinates=default_coordinates(made.replace(coordinates=None), [kept]))
+    made = _without_spins(made, _spins_of_balls(spins))
     names = (*locked, *hinges)
     return lock(made, names) if names else made
+
+
+def _spins_of_balls(spins: Iterable[Spin]) -> list[Spin]:
+    """Return the spins that a universal joint holds in place of a ball joint."""
+    return [spin for spin in spins if spin.held and spin.held.type != "fixed"]
+
+
+def _without_spins(mechanism: Mechanism, spins: Iterable[Spin]) -> Mechanism:
+    """Return a mechanism with spins held by universal joints; it is the same if there are none."""
+    idle = {name for spin in spins for name in spin.joints}
+    if not idle:
+        return mechanism
+    made, given = with_held_spins(mechanism, spins), mechanism._given("coordinates")
+    if given is None:
+        return made
+    kept = tuple(c for c in given if c.partition(".")[0] not in idle)
+    return made.replace(coordinates=default_coordinates(made.replace(coordinates=None), [kept]))
 
 
 def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
@@ -116,19 +137,12 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
     """
     reference, turns = mechanism.at(), _turns(mechanism)
 
-    def rest(name: str) -> Any:
-        return (
-            mechanism._reference_values[name]
-            if name in mechanism._reference_values
-            else reference.value(name)
-        )
-
     held: dict[str, Any] = {}
     spare: dict[str, Any] = {}  # values that those of other names determine
     locked, rows = list[str](), list[str]()
     for name, value in values.items():
         own = mechanism._components(name) or ()
-        given = {c: rest(c) for c in own}
+        given = {c: _rest(mechanism, c) for c in own}
         if value is not None:
             given = dict(single_entries(mechanism, name, value) if len(own) > 1 else [(name, value)])
         locked += own
@@ -138,27 +152,42 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             rows += [c] * is_free
     if all(value is None for value in values.values()):
         return mechanism, _independent(mechanism, reference, rows, locked, {})
-    first = _independent(mechanism, reference, rows, locked, turns)
-    others = [c for c in mechanism.coordinates if c not in locked]
+    # rods do not spin on the way, because their ball joints have no values
+    steady = _without_spins(mechanism, _spins_of_balls(find_spins(mechanism, locked)))
+    first = _independent(steady, steady.at(), rows, locked, turns)
+    others = [c for c in steady.coordinates if c not in locked]
     chosen, found, error = first, None, None
-    for chosen in chain([first], combinations(others, len(mechanism.coordinates) - len(rows))):
+    for chosen in chain([first], combinations(others, len(steady.coordinates) - len(rows))):
         try:
-            found = _solved(mechanism, {**{c: rest(c) for c in chosen}, **held})
+            found = _solved(steady, {**{c: _rest(steady, c) for c in chosen}, **held})
             break
         except KicError as failed:
             error = error or failed
     if found is None or found.batch:
         raise error or InputError("`values` must be single numbers, got a batch.", key="values")
-    poses = displacements(mechanism._model, flat_states(found)[0])
+    state, tree = flat_states(found)[0], mechanism._model.tree
+    poses = displacements(steady._model, state)
+    if steady is not mechanism:
+        values = {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in tree.columns}
+        state = state_at(tree, mechanism.at().state, values)
     for name, value in spare.items():
         there = _turned(mechanism, poses, name) if name in turns else found.value(name)
         if not np.allclose(numbers(name, value), there, rtol=CONSISTENT_RTOL, atol=CONSISTENT_RTOL):
             got = short_repr(value)
             message = f"`values` must agree: the others give {name} = {there:.6g}, got {got}. Leave one out."
             raise InputError(message, key="values", name=name)
-    made = described_at(mechanism, flat_states(found)[0], poses)
+    made = described_at(mechanism, state, poses)
+    spins = _independent(mechanism, reference, [*rows, *chosen], locked, {})
     # locks of other joints than the coordinates
-    return (made.replace(coordinates=(*chosen, *held)) if len(chosen) < len(others) else made), chosen
+    if len(chosen) < len(others):
+        made = made.replace(coordinates=(*chosen, *spins, *held))
+    return made, (*chosen, *spins)
+
+
+def _rest(mechanism: Mechanism, name: str) -> Any:
+    """Return the value of a coordinate in the reference configuration."""
+    values = mechanism._reference_values
+    return values[name] if name in values else mechanism.at().value(name)
 
 
 def _independent(
@@ -183,9 +212,9 @@ def _independent(
 
 
 def _rank(reference: Configuration, rows: list[str]) -> int:
-    """Return the number of independent rows in the reference configuration."""
+    """Return the number of independent rows in the reference configuration; those of coordinates are 1."""
     G = reference.coefficients(rows, order=1).G
-    return int(np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max(initial=0.0)))
+    return int(np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max(initial=1.0)))
 
 
 def _turns(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:

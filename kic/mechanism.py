@@ -1295,8 +1295,8 @@ class Mechanism(Printable, MechanismDescription):
         Returns
         -------
         Mechanism
-            With fewer degrees of freedom. A coupling locks the last of its joints. Motors of which all
-            joints are locked are left out.
+            With fewer degrees of freedom. A coupling locks the last of its joints. Motors drive those of
+            their joints that are not locked, and are left out if all are.
 
         Raises
         ------
@@ -1306,6 +1306,9 @@ class Mechanism(Printable, MechanismDescription):
             If there is no configuration with these values.
         ModelError
             If locks leave a coupling with one coordinate of a joint that has several.
+        SingularError
+            For joints at rest to first order in the reference configuration, such as the rocker of a linkage
+            at a dead centre, if their locks reduce the mobility.
 
         See Also
         --------

@@ -233,18 +233,80 @@ def test_a_ball_joint_that_others_hold_agrees_with_them() -> None:
         assert m.lock({**values, ball: first.inv() * second}).dof == 0
 
 
-def test_a_lock_by_name_keeps_one_component_of_a_rotation() -> None:
-    """A rod of the RSSR spins; its crank is locked."""
+RODS = [
+    kic.Joint("A", "revolute", ("ground", "a"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
+    kic.Joint("S", "spherical", ("a", "b"), (0.1, 0.0, 0.0)),
+    kic.Joint("T", "spherical", ("b", "c"), (0.3, 0.05, 0.2)),
+    kic.Joint("D", "revolute", ("c", "ground"), (0.3, 0.05, 0.0), (0.0, 1.0, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("idle", "values"), [("S.1", {"A": 0.1}), ("T.2", {"D": 0.05}), ("S.3", "A")])
+def test_a_lock_keeps_one_component_of_a_rotation(idle, values) -> None:
+    """A rod of the RSSR spins; its crank or rocker is locked, by name or at a value, and its length stays."""
     bodies = [kic.Body(name, mass=1.0, com=(0.1, 0.0, 0.1), inertia=(0.1, 0.1, 0.1)) for name in "abc"]
-    joints = [
-        kic.Joint("A", "revolute", ("ground", "a"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
-        kic.Joint("S", "spherical", ("a", "b"), (0.1, 0.0, 0.0)),
-        kic.Joint("T", "spherical", ("b", "c"), (0.3, 0.05, 0.2)),
-        kic.Joint("D", "revolute", ("c", "ground"), (0.3, 0.05, 0.0), (0.0, 1.0, 0.0)),
-    ]
-    m = kic.Mechanism("rod", bodies, joints, coordinates=["A", "S.1"])
-    held = m.lock("A")
-    assert (held.dof, held.coordinates) == (1, ("S.1",))
-    free = m.at().coefficients("b", order=1).G[:, 1:]
+    m = kic.Mechanism("rod", bodies, RODS, coordinates=["A", idle])
+    held = m.lock(values)
+    assert (held.dof, held.coordinates) == (1, (idle,))
+    there = held.unlock()
+    assert there.dof == 2
+    for name, value in values.items() if isinstance(values, dict) else ():
+        assert abs(there.at().value(name) - value) < 1e-12
+    A, D = (there.at().value(name) for name in "AD")
+    S = 0.1 * np.array([np.cos(A), np.sin(A), 0.0])
+    T = [0.3 - 0.2 * np.sin(D), 0.05, 0.2 * np.cos(D)]
+    assert abs(np.linalg.norm(S - T) - np.linalg.norm([0.2, 0.05, 0.2])) < 1e-12
+    assert np.allclose([there["S"].at, there["T"].at], [S, T], rtol=0, atol=1e-12)
+    free = there.at().coefficients("b", order=1, wrt=["A", idle]).G[:, 1:]
     assert np.allclose(held.at().coefficients("b", order=1).G, free, atol=1e-12)
-    assert held.unlock() == m
+
+
+@pytest.mark.parametrize("coordinates", [["R", "A"], ["R", "B"]])
+def test_a_lock_of_a_rocker_at_its_dead_centre_raises(coordinates) -> None:
+    """Its rate is zero, but the lock takes a degree of freedom; a hinge in a truss takes none."""
+    z, D = (0, 0, 1), (2.5, 1.25, 0)
+    m = kic.Mechanism(
+        "arm with a four-bar",
+        [kic.Body(name) for name in ("base", "a", "b", "c")],
+        [
+            kic.Joint("R", "revolute", ("ground", "base"), (-1, 0, 0), z),
+            kic.Joint("A", "revolute", ("base", "a"), (0, 0, 0), z),
+            kic.Joint("B", "revolute", ("a", "b"), (1, 0, 0), z),
+            kic.Joint("C", "revolute", ("b", "c"), (3, 0, 0), z),
+            kic.Joint("D", "revolute", ("c", "base"), D, z),
+        ],
+        coordinates=coordinates,
+    )
+    with raises(kic.SingularError, names=("D",), key="values"):
+        m.lock("D")
+    assert m.lock("C").coordinates == ("R",)
+    moved = m.lock({"A": 0.3}).unlock()
+    assert (moved.dof, moved.lock("D").coordinates) == (2, ("R",))
+    truss = m.lock("A").unlock().add(
+        kic.Body("d"),
+        kic.Joint("E", "revolute", ("base", "d"), (0, 0, 0), z),
+        kic.Joint("F", "revolute", ("d", "b"), (2, 1, 0), z),
+    ).replace(coordinates=["R"])  # fmt: skip
+    assert (truss.dof, truss.lock("D").coordinates) == (1, ("R",))
+
+
+@pytest.mark.parametrize(
+    ("model", "joints", "ratios", "kept"),
+    [
+        ("horn-two-link", ("shoulder", "elbow"), (3.0, -2.0), 1),
+        ("panda", ("joint5", "joint6", "joint7"), (2.0, 5.0, 7.0), 2),
+        ("gough-stewart", ("L1", "L4"), (300.0, 200.0), 1),
+    ],
+)
+def test_a_motor_of_a_locked_joint_drives_the_rest(model, joints, ratios, kept) -> None:
+    """The inertia of its rotor, reflected to the joint that is left, is that of this joint alone."""
+    m = kic.load(model).replace(motors=[kic.Motor("M", joints, ratios=ratios, inertia=0.1)])
+    locked = m.lock([name for name in joints if name != joints[kept]])
+    assert locked.motors == (replace(m["M"], joints=(joints[kept],), ratios=(ratios[kept],)),)
+    with_motor, alone = (locked.at().dynamics(motors=motors).I for motors in (True, False))
+    expected = np.zeros_like(alone)
+    k = locked.coordinates.index(joints[kept])
+    expected[k, k] = 0.1 * ratios[kept] ** 2
+    assert np.allclose(with_motor - alone, expected, rtol=1e-12, atol=1e-9)
+    assert locked.unlock().motors == m.motors
+    assert not m.lock(joints).motors
