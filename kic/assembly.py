@@ -38,7 +38,7 @@ from kic.kinematics.state import distance, integrate
 from kic.kinematics.tree import Tree, ball_axes, frame_axes, unit
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, mapping, names_of
-from kic.numerics.arrays import numbers
+from kic.numerics.arrays import as_numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
@@ -472,8 +472,8 @@ def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
     for name, value in values.items():
         if name not in tree.column:
             raise unknown("joint", name, tree.description.name, list(tree.column))
-        number = numbers(name, value)
-        if number.ndim or number.dtype != np.float64 or not np.isfinite(number):
+        number = as_numbers(value)
+        if number is None or number.ndim or number.dtype != np.float64 or not np.isfinite(number):
             raise invalid(f"near['{name}']", "must be a finite number", value, name=name)
         made[tree.column[name]] = float(number)
     return made

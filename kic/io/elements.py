@@ -133,7 +133,7 @@ URDF = Elements(
     """,
     no_effect="""
         robot@version robot/material robot/group link@type joint/calibration joint/hardwareInterface
-        joint/offset actuator/hardwareInterface
+        actuator/hardwareInterface
         ros2_control@name ros2_control@type ros2_control@rw_rate ros2_control@is_async
         ros2_control@thread_priority ros2_control/hardware ros2_control/sensor ros2_control/gpio
         ros2_control/async
@@ -144,7 +144,7 @@ URDF = Elements(
     """,
     remarked="""
         robot/drake ros2_control/joint link/visual link/collision joint/safety_controller
-        limit@acceleration limit@deceleration limit@jerk
+        joint/offset limit@acceleration limit@deceleration limit@jerk
         gazebo/plugin gazebo/sensor
     """,
     strict="""
@@ -158,6 +158,7 @@ URDF = Elements(
         "gazebo/gravity": True,
         "gazebo/turnGravityOff": False,
         "gazebo/static": False,
+        "joint/offset": 0.0,
         **dict.fromkeys(("gazebo/springStiffness", "gazebo/springReference", "gazebo/dampingFactor"), 0.0),
     },
 )

@@ -76,8 +76,8 @@ def from_mjcf(
         ball joint. No other start is used then. By default the zero of the file is tried first, then its key
         frames, then the zero within the limits, and then samples within them.
     key : str, optional
-        Key frame from which the loops are closed, with the values of `near` in place of its own. It has no
-        effect on a file without loops.
+        Key frame from which the loops are closed, with the values of `near` in place of its own. Both have
+        no effect on a file without loops, which is a remark.
     spins : {"held", "free"}
         "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
         `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.

@@ -445,7 +445,13 @@ class _Builder:
             Motor(self.new_name(a.name, "motor", a.line), self._driven([a]), ratios=a.ratios)
             for a in robot.actuators
         ]
+        starts, own = dict(robot.starts), robot.chosen
+        if start is not None:
+            starts, own = {**starts, NEAR: {**starts.get(own, {}), **start}}, NEAR
+        starts = {name: {self._given(k): v for k, v in s.items()} for name, s in starts.items()}
         is_open = not loops and not rows
+        if is_open and starts.get(own):
+            robot.remark(0, f"{own} has no effect, because there are no loops to close.")
         made = Mechanism(
             name,
             tuple(bodies),
@@ -459,10 +465,6 @@ class _Builder:
             actuators=self._driven(robot.actuators) or None,
             remarks=map(printable, robot.remarks),
         )
-        starts, own = dict(robot.starts), robot.chosen
-        if start is not None:
-            starts, own = {**starts, NEAR: {**starts.get(own, {}), **start}}, NEAR
-        starts = {name: {self._given(k): v for k, v in s.items()} for name, s in starts.items()}
         if is_open:
             start_columns(made._model.tree, starts.get(NEAR, {}))  # raises an error for unknown names
             return made

@@ -65,7 +65,8 @@ def from_urdf(
         file's transmissions if they can drive it, else the best conditioned.
     near : dict of str to float, optional
         Values of joints from which the loops are closed; no other start is used then. By default the zero of
-        the file is tried first, then the zero within the limits, and then samples within them.
+        the file is tried first, then the zero within the limits, and then samples within them. It has no
+        effect on a file without loops, which is a remark.
     spins : {"held", "free"}
         "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
         `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.

@@ -177,3 +177,34 @@ def test_a_start_may_turn_a_ball_joint():
         along = (place(m, "s") - place(m, "rod_frame"))[:2]
         there = Rotation.from_euler("z", near["A"] + near["B"]).apply([LENGTHS[1], 0, 0])[:2]
         assert np.abs(along - there).max() < 1e-9
+
+
+PENDULUM = """<sdf version="1.9"><model name="p"><link name="rod"/><joint name="A" type="revolute">
+<parent>world</parent><child>rod</child><axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
+
+
+@pytest.mark.parametrize("value", ["x", "0.3", [0.1, 0.2], np.nan, None, 1j])
+def test_a_start_that_is_no_number_is_named(value):
+    chain = kic.from_sdf(PENDULUM)
+    readers = kic.from_urdf, chain.to_urdf().text, urdf(LENGTHS, np.pi / 2)
+    for read, text in ((kic.from_sdf, PENDULUM), *((readers[0], text) for text in readers[1:])):
+        with raises(kic.InputError, key="near['A']", name="A"):
+            read(text, near={"A": value})
+    with raises(kic.InputError, key="near['A']", name="A"):
+        chain.close_loops([], near={"A": value})
+
+
+def test_a_start_of_a_file_without_loops_has_a_remark():
+    for text, read in ((PENDULUM, kic.from_sdf), (kic.from_sdf(PENDULUM).to_urdf().text, kic.from_urdf)):
+        m = read(text, near={"A": 0.3})
+        assert (m.at().value("A"), sum("`near` has no effect" in remark for remark in m.remarks)) == (0.0, 1)
+        assert not any("has no effect" in remark for remark in read(text, near={}).remarks)
+
+
+def test_a_key_frame_of_a_file_without_loops_has_a_remark():
+    pytest.importorskip("mujoco")
+    text = '<mujoco><worldbody><body><joint name="A"/><geom size="1"/></body></worldbody>'
+    text += '<keyframe><key name="home" qpos="0.3"/></keyframe></mujoco>'
+    for options in ({"key": "home"}, {"near": {"A": 0.3}}):
+        assert any("has no effect" in remark for remark in kic.from_mjcf(text, **options).remarks)
+    assert not any("has no effect" in remark for remark in kic.from_mjcf(text).remarks)

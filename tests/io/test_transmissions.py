@@ -64,6 +64,15 @@ def test_rates_and_power(text: str, kind: str) -> None:
         )
 
 
+@pytest.mark.parametrize(("text", "joint"), [(OLD, "two"), (NEW, "one")])
+def test_offsets_have_a_remark(text: str, joint: str) -> None:
+    """The angle of a shaft is zero where those of its joints are; rates have no offset."""
+    said = f"<offset> of joint '{joint}' is ignored."
+    assert any(said in remark for remark in kic.from_urdf(ARM.format(text.format(DIFFERENTIAL))).remarks)
+    none = text.format(DIFFERENTIAL).replace("<offset>0.1<", "<offset> 0.0 <")
+    assert not kic.from_urdf(ARM.format(none)).remarks
+
+
 @pytest.mark.parametrize("kind", VELOCITIES)
 def test_motors_of_two_joints_are_written_back(kind: str) -> None:
     m = kic.from_urdf(ARM.format(OLD.format(kind)))
