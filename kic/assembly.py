@@ -35,11 +35,12 @@ from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
-from kic.kinematics.tree import Tree, ball_axes, frame_axes, unit
+from kic.kinematics.tree import Tree, ball_axes, frame_axes
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, mapping, names_of
 from kic.numerics.arrays import as_numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
+from kic.numerics.linalg import unit
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL

@@ -19,6 +19,7 @@ from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import either
 from kic.numerics.graphs import components
+from kic.numerics.linalg import unit
 
 # distances of centres and axes from one line, relative to the extent of all joints; sines of angles
 LINE_RTOL = 1e-9
@@ -176,7 +177,7 @@ class _Graph:
         ]
         axes = [j.axis for j in (*hinges, *(sliding if hinges else ()))]
         on_line = all(self._is_on_line(found, at) for at in (*places, *(h.at for h in hinges)))
-        parallel = all(np.linalg.norm(np.cross(found.along, _unit(axis))) <= self.rtol for axis in axes)
+        parallel = all(np.linalg.norm(np.cross(found.along, unit(axis))) <= self.rtol for axis in axes)
         if not (on_line and parallel and self._in_a_loop(members, others)):
             return None
         found.reason = self._load_beside(found)
@@ -219,7 +220,8 @@ class _Graph:
             return Spin(rod.bodies, names, _changed(hinges[0], "fixed"))
         if not usable:
             what = [
-                f"{keys} of '{name}' {'is' if keys else 'are'} given by axis" for name, keys in uneven.items()
+                f"{keys} of '{name}' {'are' if ' and ' in keys else 'is'} given by axis"
+                for name, keys in uneven.items()
             ]
             return Spin(rod.bodies, names, None, "; ".join(what))
         # prefer a body with a hinge, about which the rod swings far
@@ -230,17 +232,12 @@ class _Graph:
     def _hinge(self, rod: _Rod, end: Joint) -> np.ndarray | None:
         """Return the axis of the first hinge of the body that carries an end of a rod, or None."""
         other = next(body for body in end.bodies if body not in rod.bodies)
-        unit = self.unit[self.index[other]]
-        for joint in self.description.joints if unit else ():
+        own = self.unit[self.index[other]]
+        for joint in self.description.joints if own else ():
             units = [self.unit[self.index[body]] for body in joint.bodies]
-            if joint.type == "revolute" and unit in units and rod.ends.count(joint) == 0:
-                return _unit(joint.axis)
+            if joint.type == "revolute" and own in units and rod.ends.count(joint) == 0:
+                return unit(joint.axis)
         return None
-
-
-def _unit(v: Any) -> np.ndarray:
-    a = np.array(v, dtype=float)
-    return a / np.linalg.norm(a)
 
 
 def _uneven(joint: Joint) -> str:
@@ -260,16 +257,16 @@ def _universal(ball: Joint, reverse: bool, along: np.ndarray, hinge: np.ndarray 
 
     It is singular where the rod is along the axis `a` in the other body. If that body turns about a hinge,
     the rod keeps its angle to the hinge in it, or nearly: `a` is the hinge's axis if that angle is at least
-    45 degrees, and else perpendicular to it. Damping that is the same about all axes stays so, because both
-    axes are perpendicular in every configuration.
+    45 degrees, and else perpendicular to it. Damping and armature that are the same about all axes stay so,
+    because both axes are perpendicular in every configuration.
     """
     a = hinge
     if a is None or abs(a @ along) > np.sqrt(0.5):
         a = np.zeros(3) if a is None else np.cross(along, a)
         if np.linalg.norm(a) < np.sqrt(LINE_RTOL):
             a = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
-        a = _unit(a)
-    b = _unit(np.cross(a, along))
+        a = unit(a)
+    b = unit(np.cross(a, along))
     first, second = (b, a) if reverse else (a, b)
     laws = {key: getattr(ball, key)[:2] for key in ("damping", "armature", "friction")}
     axes: dict[str, Any] = {"axis": tuple(first.tolist()), "axis2": tuple(second.tolist())}

@@ -29,10 +29,11 @@ from kic.io.robot import NO_LIMIT, Names, clean_name, link_origin
 from kic.io.toml import save as save_toml
 from kic.io.toml import write_model
 from kic.kernels import layout as lay
-from kic.kinematics.tree import Step, frame_axes, steps, unit
+from kic.kinematics.tree import Step, frame_axes, steps
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag, instance, positive
 from kic.numerics.arrays import ordinary
+from kic.numerics.linalg import unit
 from kic.numerics.polynomial_map import PolynomialMap
 
 # laws of coordinates; `rest` acts by the stiffness

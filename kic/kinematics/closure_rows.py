@@ -13,7 +13,8 @@ from kic.description.parts import Distance, Joint
 from kic.errors import LoopError, unfinished_type
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, Part, heights, point_item
-from kic.kinematics.tree import Tree, ball_axes, frame_axes, unit
+from kic.kinematics.tree import Tree, ball_axes, frame_axes
+from kic.numerics.linalg import unit
 
 # poses (4, 4) of one frame in each of two bodies, in the world of the reference configuration
 Ends = tuple[np.ndarray, np.ndarray]

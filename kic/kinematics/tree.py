@@ -18,6 +18,7 @@ from kic.errors import unfinished_type
 from kic.kernels import layout as lay
 from kic.numerics.arrays import step_vanishes
 from kic.numerics.caches import without_caches
+from kic.numerics.linalg import unit
 from kic.numerics.rotations import quaternion_from_vector
 
 # sine of the angle below which axes count as parallel; unit vectors are exact to a few eps
@@ -33,12 +34,6 @@ class Step:
     kind: int
     component: int
     axis: np.ndarray
-
-
-def unit(v: Any) -> np.ndarray:
-    """Return the unit vector along v; complex steps are kept."""
-    a = np.asarray(v)
-    return a / np.sqrt(a @ a)
 
 
 def ball_axes(joint: Joint) -> np.ndarray:

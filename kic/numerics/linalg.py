@@ -1,4 +1,4 @@
-"""Linear algebra of batches: condition numbers, null spaces and singular values."""
+"""Linear algebra: unit vectors, and condition numbers, null spaces and singular values of batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+def unit(v: Any) -> np.ndarray:
+    """Return the unit vector along v; complex steps are kept."""
+    a = np.asarray(v)
+    return a / np.sqrt(a @ a)
 
 
 def condition_number(G: np.ndarray) -> np.ndarray:

@@ -16,7 +16,8 @@ import numpy as np
 from kic.description.couplings import Coupling
 from kic.description.parts import Distance, Joint, Spring
 from kic.description.validation import GROUND
-from kic.kinematics.tree import frame_axes, unit
+from kic.kinematics.tree import frame_axes
+from kic.numerics.linalg import unit
 from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.link_shapes import LinkEnd, distinct, links
 from kic.transfer.compiled_model import CompiledModel

@@ -10,7 +10,7 @@ import numpy as np
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
-from kic.kinematics.tree import unit
+from kic.numerics.linalg import unit
 from kic.transfer.compiled_model import CompiledModel
 
 _ROTARY_TYPES = ("revolute", "universal", "spherical", "cylindrical")

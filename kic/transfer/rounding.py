@@ -20,11 +20,11 @@ from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
-from kic.kinematics.tree import Tree, frame_axes, unit
+from kic.kinematics.tree import Tree, frame_axes
 from kic.numerics.arrays import stepping
 from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.graphs import components
-from kic.numerics.linalg import pivoted_qr
+from kic.numerics.linalg import pivoted_qr, unit
 from kic.numerics.tolerances import EPS
 from kic.transfer.closure import PINV_RTOL, Closure
 from kic.transfer.rank import independent_rows
