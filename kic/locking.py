@@ -24,6 +24,8 @@ from kic.numerics.tolerances import RANK_RTOL
 
 # attribute of a locked mechanism: the one without locks in the same reference configuration, and their names
 _LOCKS = "_locks"
+# attribute of a mechanism without locks: spins whose hinges are locked by `hold_spins`
+_SPINS = "_spins"
 # values of dependent locks that agree this well are consistent
 CONSISTENT_RTOL = 1e-9
 
@@ -31,6 +33,7 @@ CONSISTENT_RTOL = 1e-9
 def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     """Return a mechanism with joints and distances fixed at values; see `Mechanism.lock`."""
     base, names = _without_locks(mechanism)
+    spins = base.__dict__.get(_SPINS, ())
     if isinstance(values, Mapping):
         given = mapping("values", values, "values by name")
     else:
@@ -72,6 +75,10 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
             "joints, or move it first: lock others at values, and unlock them."
         )
         raise SingularError(message, key="values", names=names)
+    if spins:
+        base.__dict__[_SPINS] = spins
+        text = held_remark(spin for spin in spins if spin.held and spin.held.name in names)
+        made = made.replace(remarks=(*made.remarks, *([text] if text else [])))
     made.__dict__[_LOCKS] = base, names
     return made
 
@@ -100,9 +107,11 @@ def hold_spins(mechanism: Mechanism) -> Mechanism:
         return mechanism
     base, locked = _without_locks(mechanism)
     hinges = [spin.held.name for spin in spins if spin.held and spin.held.type == "fixed"]
-    remark = [text for text in (held_remark(spins),) if text]
+    balls = _spins_of_balls(spins)
+    remark = [text for text in (held_remark(balls),) if text]
     made = base.replace(remarks=(*base.remarks, *remark, *free_remarks(spins)))
-    made = _without_spins(made, _spins_of_balls(spins))
+    made = _without_spins(made, balls)
+    made.__dict__[_SPINS] = (*base.__dict__.get(_SPINS, ()), *(x for x in spins if x not in balls and x.held))
     names = (*locked, *hinges)
     return lock(made, names) if names else made
 

@@ -1337,9 +1337,9 @@ class Mechanism(Printable, MechanismDescription):
         Mechanism
             With fewer degrees of freedom, and no coordinate of a spin by default. `remarks` and `mobility`
             list the spins. A spin stays free, with a remark, if loads act on the rod beside its line, or if
-            damping, armature, friction or limits of both ball joints differ by axis. Spins that a motor
-            drives or a coupling transmits stay, and so do passive degrees of freedom of another kind, such as
-            the swivel of a knee between two ball joints.
+            both ball joints have dry friction, limits, or damping or armature that differ by axis. Spins that
+            a motor drives or a coupling transmits stay, and so do passive degrees of freedom of another kind,
+            such as the swivel of a knee between two ball joints.
 
         Notes
         -----

@@ -241,8 +241,13 @@ class _Graph:
 
 
 def _uneven(joint: Joint) -> str:
-    """Return the fields of a ball joint that depend on the axis, and that no universal joint has."""
-    keys = [key for key in ("damping", "armature", "friction") if len(set(getattr(joint, key))) > 1]
+    """Return the fields of a ball joint that depend on the axis, and that no universal joint has.
+
+    Dry friction that is the same about all three axes is that of no two hinges: its power is the sum of the
+    sizes of rates about other axes.
+    """
+    keys = [key for key in ("damping", "armature") if len(set(getattr(joint, key))) > 1]
+    keys += ["friction"] if np.any(joint.friction) else []
     keys += [key for key in ("effort_limits", "rate_limits") if getattr(joint, key) is not None]
     return either(keys, "and") if keys else ""
 
@@ -268,7 +273,7 @@ def _universal(ball: Joint, reverse: bool, along: np.ndarray, hinge: np.ndarray 
         a = unit(a)
     b = unit(np.cross(a, along))
     first, second = (b, a) if reverse else (a, b)
-    laws = {key: getattr(ball, key)[:2] for key in ("damping", "armature", "friction")}
+    laws = {key: getattr(ball, key)[:2] for key in ("damping", "armature")}
     axes: dict[str, Any] = {"axis": tuple(first.tolist()), "axis2": tuple(second.tolist())}
     return _changed(ball, "universal", **axes, **laws, swing=ball.swing, swing_axis=ball.swing_axis)
 

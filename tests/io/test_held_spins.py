@@ -167,6 +167,11 @@ def test_joints_that_cannot_hold() -> None:
     both = m.replace("second", armature=(0.1, 0.0, 0.0)).hold_spins()
     assert both.dof == 2
     assert "'rod' moves nothing else, but stays free: damping of 'first'" in both.remarks[0]
+    # three axes with dry friction have another power than two
+    rough = Rocker(2).mechanism(True, friction=0.1)
+    assert rough.hold_spins()["second"].type == "universal"
+    rough = rough.replace("second", friction=0.1).hold_spins()
+    assert "friction of 'first' is given by axis; friction of 'second' is given by axis" in rough.remarks[0]
     # swing is a limit of both types of joints
     limited = Rocker(2).mechanism(True, swing=0.5, swing_axis=tuple(X)).hold_spins()
     assert (limited["first"].type, limited["first"].swing, limited["first"].swing_axis) == (
@@ -236,6 +241,17 @@ def test_locks_and_copies() -> None:
     rssr = kic.load("rssr")
     held = rssr.lock("crank").hold_spins()
     assert (held.dof, held.unlock("spin").dof, held.unlock("crank").dof, held.unlock().dof) == (0, 1, 1, 2)
+    for m in (held.unlock("spin"), held.unlock(), rssr.hold_spins().unlock("spin").lock("crank")):
+        assert not m.remarks
+        assert "held" not in str(m.mobility())
+    for m in (
+        held,
+        held.unlock("crank"),
+        rssr.hold_spins().lock({"crank": 1.0}),
+        pickle.loads(pickle.dumps(held)),
+    ):
+        assert ["'coupler' by 'spin', now a fixed joint" in text for text in m.remarks] == [True]
+        assert "held: 'coupler' by 'spin'" in str(m.mobility())
     m = Rocker(6).mechanism(True)
     assert pickle.loads(pickle.dumps(m.hold_spins())) == m.hold_spins()
     assert m.hold_spins().hold_spins().dof == 1
