@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kic.mechanism import Mechanism
 
 
+# axes of a frame in a file and in the mechanism that agree this well are those of a file that kic wrote
+WRITTEN_ATOL = 1e-9
 # coordinates of the kinds of joints
 PEER_DOF = {"single": 1, "circle": 1, "planar": 3, "spherical": 3, "free": 6}
 
@@ -68,9 +70,9 @@ class JointOrder:
     def __init__(self, mechanism: Mechanism, peer: Any) -> None:
         self._mechanism = mechanism
         if hasattr(peer, "jointPlacements"):
-            self.package, (joints, self._neutral) = "pinocchio", _pinocchio(peer)
+            self.package, (joints, self._neutral, self._axes_of) = "pinocchio", _pinocchio(peer)
         elif hasattr(peer, "qpos0"):
-            self.package, (joints, self._neutral) = "mujoco", _mujoco(peer)
+            self.package, (joints, self._neutral, self._axes_of) = "mujoco", _mujoco(peer)
         else:
             raise invalid("peer", "must be a pinocchio.Model or mujoco.MjModel", type(peer).__name__)
         self.nq, self.nv = len(self._neutral), int(peer.nv)
@@ -212,10 +214,16 @@ class JointOrder:
         return above @ joint.pose, below
 
     def _link_frame(self, body: str, link: str) -> np.ndarray | None:
-        """Return the frame (4, 4) of a body's link in the reference configuration, or None."""
+        """Return the frame (4, 4) of a body's link in the reference configuration, or None.
+
+        Links that kic wrote have the axes of the world in that configuration, and the frame of the link in
+        the file that was read is a frame of the package, too.
+        """
         for frame in self._mechanism.frames:
             if frame.body == body and frame.name in (f"{body}_frame", f"{link}_frame"):
-                return transform(frame.origin, np.array(frame.axes).T)
+                axes, written = np.array(frame.axes).T, self._axes_of.get(frame.name)
+                if written is None or np.abs(axes - written).max() > WRITTEN_ATOL:
+                    return transform(frame.origin, axes)
         return None
 
     def _origin(self, name: str, body: str) -> np.ndarray:
@@ -279,8 +287,8 @@ class JointOrder:
         return out
 
 
-def _pinocchio(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
-    """Return the joints and the neutral q of a Pinocchio model."""
+def _pinocchio(model: Any) -> tuple[list[PeerJoint], np.ndarray, dict[str, np.ndarray]]:
+    """Return the joints and the neutral q of a Pinocchio model, and the axes (3, 3) of frames in links."""
     import pinocchio
 
     kinds = {"FreeFlyer": "free", "Spherical": "spherical", "Planar": "planar"}
@@ -301,11 +309,12 @@ def _pinocchio(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
         ]
         name, pose = clean_name(model.names[k]), np.asarray(model.jointPlacements[k].homogeneous)
         made.append(PeerJoint(name, kind, joint.idx_q, joint.idx_v, pose, (links or [""])[0]))
-    return made, np.asarray(pinocchio.neutral(model))
+    axes = {clean_name(f.name): np.asarray(f.placement.rotation) for f in model.frames}
+    return made, np.asarray(pinocchio.neutral(model)), axes
 
 
-def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
-    """Return the joints and the reference q of a MuJoCo model."""
+def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray, dict[str, np.ndarray]]:
+    """Return the joints and the reference q of a MuJoCo model, and the axes (3, 3) of sites in bodies."""
     import mujoco
 
     made: list[PeerJoint] = []
@@ -325,4 +334,6 @@ def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray]:
             name, kind, q, v = joint, "free", q - 3, v - 3
             del made[-3:]
         made.append(PeerJoint(name, kind, q, v, pose, link, (3, 0, 1, 2), slides))
-    return made, model.qpos0.copy()
+    sites = map(clean_name, part_names(mujoco, model, "site"))
+    axes = {name: frame_of(0.0, model.site_quat[k])[:3, :3] for k, name in enumerate(sites)}
+    return made, model.qpos0.copy(), axes

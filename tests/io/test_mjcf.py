@@ -346,3 +346,35 @@ def test_mutated_files_are_read_or_raise_one_error(seed):
         with suppress(kic.KicError):
             read += bool(kic.from_mjcf(mutated(generator.choice(MUTANTS), generator)))
     assert 2 < read < 36
+
+
+TURNED = """<mujoco><worldbody><body name="a" pos="0.1 0.2 0.3" quat="1 0.2 0.3 0.4"><{first} name="S"/>
+<inertial pos="0.1 0.2 0.3" mass="1" diaginertia="0.3 0.2 0.4"/>
+<body name="b" pos="0.5 0.1 0" quat="1 -0.4 0.3 0.1"><joint name="T" type="ball" pos="0.1 0 0.05"/>
+<inertial pos="0.1 0.2 0.3" mass="1" diaginertia="0.3 0.2 0.4"/></body></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("first", ['joint type="ball"', "freejoint", 'joint axis="0 1 1"'])
+def test_joint_order_of_turned_bodies(first):
+    """Files that were read, written and read again: bodies of written ones have the axes of the world."""
+    text = TURNED.format(first=first)
+    one = kic.from_mjcf(text)
+    written = one.to_mjcf()
+    again = kic.from_mjcf(written)
+    rng = np.random.default_rng(6)
+    for m, of in ((one, text), (one, written), (again, written), (again, again.to_mjcf())):
+        model = mujoco.MjModel.from_xml_string(of)
+        data, order = mujoco.MjData(model), m.joint_order(model)
+        c = m.at({joint.name: rng.uniform(-0.8, 0.8, joint.dof).squeeze() for joint in m.joints})
+        qd = rng.normal(size=m.dof)
+        data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
+        mujoco.mj_forward(model, data)
+        found = np.zeros(6)
+        for body in m.bodies:
+            pose, k = c.pose(body.name), model.body(body.name).id
+            assert np.abs(data.xipos[k] - pose.apply(body.com)).max() < 1e-12
+            mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_BODY, k, found, 0)
+            rows = c.coefficients([f"{body.name}.w{axis}" for axis in "xyz"], order=1)
+            assert np.abs(found[:3] - rows.G @ qd).max() < 1e-12
+            there = m.at(order.inputs(data.qpos)).pose(body.name)
+            assert np.abs(there.as_matrix() - pose.as_matrix()).max() < 1e-12
