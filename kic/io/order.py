@@ -201,9 +201,13 @@ class JointOrder:
         """
         own = self._own[joint.name][1]
         first, second = own.bodies
+        # joints of one link have bodies between them
+        is_inner = any(
+            peer.link == joint.link and self._own[peer.name][1].bodies[1] == first for peer in self._joints
+        )
         below, above = (
             self._link_frame(second, joint.link),
-            self._link_frame(first, first.removesuffix("_body")),
+            self._link_frame(first, joint.link if is_inner else first.removesuffix("_body")),
         )
         if below is None:
             below = transform(own.at)
@@ -219,12 +223,14 @@ class JointOrder:
         Links that kic wrote have the axes of the world in that configuration, and the frame of the link in
         the file that was read is a frame of the package, too.
         """
-        for frame in self._mechanism.frames:
-            if frame.body == body and frame.name in (f"{body}_frame", f"{link}_frame"):
-                axes, written = np.array(frame.axes).T, self._axes_of.get(frame.name)
-                if written is None or np.abs(axes - written).max() > WRITTEN_ATOL:
-                    return transform(frame.origin, axes)
-        return None
+        names = f"{body}_frame", f"{link}_frame"
+        frames = [frame for frame in self._mechanism.frames if frame.name in names]
+        for frame in frames:
+            there = self._axes_of.get(frame.name)
+            if there is not None and np.abs(np.array(frame.axes).T - there).max() < WRITTEN_ATOL:
+                return None
+        found = [transform(frame.origin, np.array(frame.axes).T) for frame in frames if frame.body == body]
+        return found[0] if found else None
 
     def _origin(self, name: str, body: str) -> np.ndarray:
         """Return the origin of a link above a joint, as `to_urdf` and `to_mjcf` place it."""
@@ -321,8 +327,9 @@ def _mujoco(model: Any) -> tuple[list[PeerJoint], np.ndarray, dict[str, np.ndarr
     bodies = part_names(mujoco, model, "body")
     for k, name in enumerate(map(clean_name, part_names(mujoco, model, "joint"))):
         kind, b = ("free", "spherical", "single", "single")[model.jnt_type[k]], model.jnt_bodyid[k]
-        # a free joint is placed in the world
-        pose = frame_of((0.0, 0.0, 0.0), model.body_quat[b]) if kind == "spherical" else np.eye(4)
+        # a free joint is placed in the world, and one below others where they leave the body
+        is_turned = kind == "spherical" and k == model.body_jntadr[b]
+        pose = frame_of((0.0, 0.0, 0.0), model.body_quat[b]) if is_turned else np.eye(4)
         q, v, link = int(model.jnt_qposadr[k]), int(model.jnt_dofadr[k]), clean_name(bodies[b])
         slides = np.eye(3)
         joint = name.removesuffix("_4")

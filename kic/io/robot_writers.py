@@ -438,7 +438,8 @@ class _Plan:
     def chains(self) -> list[list[_Branch]]:
         """Return for each body that MJCF has its joints, with those of the bodies without inertia above it.
 
-        MuJoCo allows no such body but several joints in one, at most six coordinates with a ball at the end.
+        MuJoCo allows no such body but several joints in one, at most six coordinates, and after a ball only
+        slides.
         """
         m, below = self.mechanism, Counter(branch.parent for branch in self.branches)
         parts: tuple[Any, ...] = (*m.points, *m.frames)
@@ -449,12 +450,14 @@ class _Plan:
         made = []
         for branch in self.branches:
             body, chain = branch.body, [*above.pop(branch.parent, []), branch]
-            if sum(one.joint.dof for one in chain) > MUJOCO_DOF_MAX:
+            turns_after_ball = branch.joint.type not in ("fixed", "prismatic") and any(
+                one.joint.type in BALL_TYPES for one in chain[:-1]
+            )
+            if turns_after_ball or sum(one.joint.dof for one in chain) > MUJOCO_DOF_MAX:
                 made.append(chain[:-1])
                 chain = chain[-1:]
             is_bare = body.mass == 0 and not np.any(body.inertia or 0.0) and self.shares[body.name] == 1
-            stays = branch.child in used or below[branch.child] != 1 or branch.joint.type in BALL_TYPES
-            if is_bare and not stays:
+            if is_bare and branch.child not in used and below[branch.child] == 1:
                 above[branch.child] = chain
             else:
                 made.append(chain)
@@ -816,7 +819,7 @@ def _add_mjcf_joints(own: Element, branch: _Branch, origin: np.ndarray, lost: _L
     if balls:
         name = joint.components[balls[0]] if joint.type == "free" else joint.name
         laws = _common_laws(joint, slice(balls[0], balls[0] + 3), lost)
-        _add(own, "joint", name=name, type="ball", **{words[key]: x for key, x in laws.items()})
+        _add(own, "joint", name=name, type="ball", **place, **{words[key]: x for key, x in laws.items()})
 
 
 def _add_sites(own: Element, m: Mechanism, body: str, origin: np.ndarray) -> None:

@@ -348,19 +348,36 @@ def test_mutated_files_are_read_or_raise_one_error(seed):
     assert 2 < read < 36
 
 
-TURNED = """<mujoco><worldbody><body name="a" pos="0.1 0.2 0.3" quat="1 0.2 0.3 0.4"><{first} name="S"/>
+TURNED = """<mujoco><worldbody><body name="a" pos="0.1 0.2 0.3" quat="1 0.2 0.3 0.4">{joints}
 <inertial pos="0.1 0.2 0.3" mass="1" diaginertia="0.3 0.2 0.4"/>
 <body name="b" pos="0.5 0.1 0" quat="1 -0.4 0.3 0.1"><joint name="T" type="ball" pos="0.1 0 0.05"/>
 <inertial pos="0.1 0.2 0.3" mass="1" diaginertia="0.3 0.2 0.4"/></body></body></worldbody></mujoco>"""
 
 
-@pytest.mark.parametrize("first", ['joint type="ball"', "freejoint", 'joint axis="0 1 1"'])
-def test_joint_order_of_turned_bodies(first):
+SLIDE = '<joint name="{}" type="slide" axis="0 {} 1" pos="0.2 0.1 0" ref="0.3"/>'
+BALL = '<joint name="B" type="ball" pos="0.1 0.3 0.2"/>'
+
+
+@pytest.mark.parametrize(
+    "joints",
+    [
+        BALL,
+        '<freejoint name="F"/>',
+        '<joint name="H" axis="0 1 1"/>',
+        SLIDE.format("S", 1) + BALL,
+        BALL + SLIDE.format("S", 1) + SLIDE.format("R", -1),
+        SLIDE.format("S", 2) + BALL + SLIDE.format("R", -1),
+    ],
+)
+def test_joints_of_turned_bodies(joints):
     """Files that were read, written and read again: bodies of written ones have the axes of the world."""
-    text = TURNED.format(first=first)
+    text = TURNED.format(joints=joints)
     one = kic.from_mjcf(text)
     written = one.to_mjcf()
     again = kic.from_mjcf(written)
+    assert [(joint.name, joint.type, joint.bodies) for joint in again.joints] == [
+        (joint.name, joint.type, joint.bodies) for joint in one.joints
+    ]
     rng = np.random.default_rng(6)
     for m, of in ((one, text), (one, written), (again, written), (again, again.to_mjcf())):
         model = mujoco.MjModel.from_xml_string(of)
@@ -370,7 +387,7 @@ def test_joint_order_of_turned_bodies(first):
         data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
         mujoco.mj_forward(model, data)
         found = np.zeros(6)
-        for body in m.bodies:
+        for body in (body for body in m.bodies if body.mass):
             pose, k = c.pose(body.name), model.body(body.name).id
             assert np.abs(data.xipos[k] - pose.apply(body.com)).max() < 1e-12
             mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_BODY, k, found, 0)
@@ -378,3 +395,30 @@ def test_joint_order_of_turned_bodies(first):
             assert np.abs(found[:3] - rows.G @ qd).max() < 1e-12
             there = m.at(order.inputs(data.qpos)).pose(body.name)
             assert np.abs(there.as_matrix() - pose.as_matrix()).max() < 1e-12
+
+
+@pytest.mark.parametrize("below", ["prismatic", "revolute"])
+def test_a_body_without_inertia_below_a_ball(below):
+    """MuJoCo has slides below a ball in one body, and no hinges."""
+    m = kic.Mechanism(
+        "rod",
+        [
+            kic.Body("cross", mass=0.0, inertia=(0, 0, 0)),
+            kic.Body("rod", mass=1.0, com=(0, 0, 2), inertia=(0.1, 0.1, 0.1)),
+        ],
+        [
+            kic.Joint("B", "spherical", ("ground", "cross"), (0, 0, 1)),
+            kic.Joint("S", below, ("cross", "rod"), (0, 0, 2), (0, 0, 1)),
+        ],
+    )
+    if below == "revolute":
+        with raises(kic.ModelError, name="cross"):
+            m.to_mjcf()
+        return
+    model = mujoco.MjModel.from_xml_string(m.to_mjcf())
+    assert [model.joint(k).name for k in range(model.njnt)] == ["B", "S"]
+    data, order = mujoco.MjData(model), m.joint_order(model)
+    c = m.at({"B": [0.3, 0.0, 0.0], "S": 0.5})
+    data.qpos[:] = order.q(c)
+    mujoco.mj_forward(model, data)
+    assert np.abs(data.xipos[-1] - [0, -1.5 * np.sin(0.3), 1 + 1.5 * np.cos(0.3)]).max() < 1e-14
