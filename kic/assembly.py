@@ -633,20 +633,22 @@ class _Displaced:
 
     def joint(self, joint: Joint, value: tuple[float, ...]) -> Joint:
         """Return a joint that has values there; those of a ball joint have axes of its first body."""
-        if joint.swing is not None:
+        first, second = joint.bodies
+        turned = self.poses[first][:3, :3], self.poses[second][:3, :3]
+        if joint.swing is not None and not np.allclose(*turned, rtol=0.0, atol=EXACT_RTOL):
             raise ModelError(
                 f"Joint '{joint.name}' has `swing`, an angle from the reference configuration, which moves. "
                 "Leave it out, and add it afterwards.",
                 name=joint.name,
             )
-        first, second = joint.bodies
         axes = joint.axis, joint.axis2
         if joint.type in BALL_TYPES and not np.array_equal(self.poses[first][:3, :3], np.eye(3)):
             axes = tuple(ball_axes(joint).T[:2])
         axis, axis2 = self.vector(first, axes[0]), self.vector(first, axes[1])
         if joint.type == "universal":
             axis2 = self.vector(second, axes[1])
-        return replace(joint, at=self.point(second, joint.at), axis=axis, axis2=axis2, value=value)
+        swing_axis, at = self.vector(first, joint.swing_axis), self.point(second, joint.at)
+        return replace(joint, at=at, axis=axis, axis2=axis2, value=value, swing_axis=swing_axis)
 
     def contact(self, contact: Contact) -> Contact:
         """Return a contact: its point is fixed in the first body, normal and first tangent in the second."""

@@ -609,7 +609,7 @@ class Mechanism(Printable, MechanismDescription):
             If no configuration closes the loops. It has the name of the `loop` that remains open, and the
             `residual` as a share of the characteristic length. Also if `near` does not close them, or only
             beyond limits, where another start does; it has values of that as `near`. Also for open contacts
-            and swings, which refer to the described configuration.
+            and swings of joints that move, which refer to the described configuration.
         InputError, UnknownNameError
             For invalid loops, values or names.
 
@@ -1305,7 +1305,8 @@ class Mechanism(Printable, MechanismDescription):
         ConfigurationError
             If there is no configuration with these values.
         ModelError
-            If locks leave a coupling with one coordinate of a joint that has several.
+            If locks leave a coupling with one coordinate of a joint that has several; for a joint with
+            `swing`, an angle from the reference configuration, that moves there.
         SingularError
             For joints at rest to first order in the reference configuration, such as the rocker of a linkage
             at a dead centre, if their locks reduce the mobility.

@@ -310,3 +310,28 @@ def test_a_motor_of_a_locked_joint_drives_the_rest(model, joints, ratios, kept) 
     assert np.allclose(with_motor - alone, expected, rtol=1e-12, atol=1e-9)
     assert locked.unlock().motors == m.motors
     assert not m.lock(joints).motors
+
+
+def test_swings_of_joints_that_stay_at_the_reference() -> None:
+    """A hinge below is locked where it turns the universal joint as a whole; its swing has two angles."""
+    m = kic.Mechanism(
+        "pendulum",
+        [kic.Body("arm"), kic.Body("rod")],
+        [
+            kic.Joint("K", "revolute", ("ground", "arm"), (0, 0, 1), (1, 2, 2)),
+            kic.Joint(
+                "T", "universal", ("arm", "rod"), (0, 0, 2), (1, 0, 0), axis2=(0, 1, 0), swing=0.7,
+                swing_axis=(0, 0, 1),
+            ),
+        ],
+    )  # fmt: skip
+    locked = m.lock({"K": 0.3})
+    swing = locked.at({"T": [0.2, -0.5]}).value("T.swing")
+    assert abs(swing - np.arccos(np.cos(0.2) * np.cos(0.5))) < 1e-12
+    with raises(kic.ConfigurationError):
+        locked.at({"T": [0.6, 0.6]}, limits=True)
+    for given in ({"T": [0.1, 0.2]}, {"K": 0.3, "T": [0.1, 0.2]}):
+        with raises(kic.ModelError, name="T"):
+            m.lock(given)
+    assert m.replace("T", swing=None, swing_axis=None).lock({"T": [0.1, 0.2]}).coordinates == ("K",)
+    assert m.lock("T").coordinates == ("K",)
