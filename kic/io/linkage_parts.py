@@ -23,6 +23,8 @@ from kic.numerics.arrays import as_array, numbers, ordinary, reals, require_real
 
 # relative difference of lengths, or of their sums, below which they are equal
 EQUAL_LENGTHS_RTOL = 1e-12
+# share of a squared length by which the square of a height may be negative: the triangle is flat
+FLAT_RTOL = 1e-12
 
 
 def real_or_stepped(name: str, value: Any, *shape: int) -> np.ndarray:
@@ -141,7 +143,7 @@ def apex(a: np.ndarray, b: np.ndarray, one: complex, other: complex, side: float
     f = hypot(d[0], d[1])
     along = (f * f + one * one - other * other) / (2 * f) if f else np.inf
     square = one * one - along * along
-    if not square.real >= -1e-12 * one.real * one.real:
+    if not square.real >= -FLAT_RTOL * one.real * one.real:
         return None
     normal = np.array([-d[1], d[0], 0.0]) / f
     return a + along * d / f + side * sqrt(square, one * one) * normal

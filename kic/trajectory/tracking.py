@@ -128,8 +128,9 @@ class TrackingResult(Printable, Tabular, Animated):
         ((2, 7), True)
         """
         found = positive("period", period)
-        cycles = int((self.t[-1] - self.t[0]) / found + 1e-9)
-        times = self.t[0] + found * np.arange(min(cycles, len(self.t)) + 1)
+        # the quotient may be infinite
+        cycles = int(min(float(self.t[-1] - self.t[0]) / found + 1e-9, len(self.t)))
+        times = self.t[0] + found * np.arange(cycles + 1)
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if not 1 <= cycles < len(self.t) or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
