@@ -23,6 +23,11 @@ from kic.numerics.linalg import unit
 
 # distances of centres and axes from one line, relative to the extent of all joints; sines of angles
 LINE_RTOL = 1e-9
+# the largest share of the extent that counts as one line, however rounded the loops are
+LINE_RTOL_MAX = 1e-3
+# distance of a centre of mass from the line, relative to the length between the joints, beyond which a body
+# on a hinge is no rod but a pendulum
+PENDULUM_SHARE = 0.25
 # start of a remark on spins that are held
 HELD = "spins that move nothing else are held: "
 
@@ -55,7 +60,8 @@ def find_spins(description: MechanismDescription, free: Iterable[str] = ()) -> l
     """Return the spins of a closed mechanism about lines through at least one spherical joint.
 
     Bodies that only slide along one another spin as one. Spins that a motor drives or a coupling transmits
-    are not among them, nor those of hinges and ball joints with a coordinate in `free`.
+    are not among them, nor those of hinges and ball joints with a coordinate in `free`. A body that swings
+    about a hinge by its weight keeps it; the weight of a rod on ball joints is not considered.
     """
     if all(joint.type != "spherical" for joint in description.joints):
         return []
@@ -118,7 +124,7 @@ class _Graph:
         self.links += [self._ends(d.points) for d in description.distances if d.fixed]
         self.links += [contact.bodies for contact in description._closed_contacts]
         self.size = float(np.ptp([j.at for j in joints if j.at] or [(0.0,) * 3], axis=0).max())
-        self.rtol = max(LINE_RTOL, 10 * description.closure_tolerance)
+        self.rtol = min(max(LINE_RTOL, 10 * description.closure_tolerance), LINE_RTOL_MAX)
         driven = {c for coordinates in description._shafts.values() for c in coordinates}
         driven |= set(description._given("actuators") or ())
         self.driven = {name.partition(".")[0] for name in driven} | description._coupled
@@ -207,6 +213,16 @@ class _Graph:
         turned = [moment.name for moment in d.moments if moment.body in rod.bodies]
         return f"'{turned[0]}' turns it" if turned else ""
 
+    def _hangs(self, rod: _Rod) -> bool:
+        """Return True if the centre of mass is so far beside the line that the body is no rod."""
+        bodies = [b for b in self.description.bodies if b.name in rod.bodies and b.mass and b.com is not None]
+        if not bodies:
+            return False
+        com = np.average(np.array([b.com for b in bodies]), axis=0, weights=[b.mass or 0.0 for b in bodies])
+        away = float(np.linalg.norm(np.cross(rod.along, com - rod.point)))
+        length = float(np.ptp([np.array(joint.at) @ rod.along for joint in rod.ends]))
+        return away > max(PENDULUM_SHARE * length, self.rtol * self.size)
+
     def held(self, rod: _Rod, steady: list[Joint]) -> Spin:
         """Return the spin of a rod with the joint that holds it, at one of the steady ends."""
         names = tuple(joint.name for joint in rod.ends)
@@ -217,6 +233,8 @@ class _Graph:
         if rod.reason:
             return Spin(rod.bodies, names, None, rod.reason)
         if hinges:
+            if self._hangs(rod):
+                return Spin(rod.bodies, names, None, f"its centre of mass is beside '{hinges[0].name}'")
             return Spin(rod.bodies, names, _changed(hinges[0], "fixed"))
         if not usable:
             what = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -214,6 +215,41 @@ def test_motions_that_are_no_spins() -> None:
     ]
     made = m.add(kic.Body("tail a"), kic.Body("tail b"), *tail).hold_spins()
     assert made.dof == 7
+
+
+def test_pendulums_are_no_rods() -> None:
+    """A body that swings by its weight about the hinge at its ball joint keeps this motion."""
+
+    def double_pendulum(beside: float) -> kic.Mechanism:
+        at = (0.5, 0.0, 0.0)
+        joints = [
+            kic.Joint("A", "revolute", ("ground", "upper"), at=(0, 0, 0), axis=(0, 1, 0)),
+            kic.Joint("x", "prismatic", ("ground", "slide"), axis=(1, 0, 0)),
+            kic.Joint("z", "prismatic", ("slide", "carrier"), axis=(0, 0, 1)),
+            kic.Joint("B", "revolute", ("carrier", "lower"), at=at, axis=(0, 1, 0)),
+            kic.Joint("pin", "spherical", ("upper", "lower"), at=at),
+        ]
+        slender = {"mass": 1.0, "inertia": (1 / 12, 1 / 12, 1 / 12)}
+        bodies = [
+            kic.Body("upper", com=(0.25, 0, 0), **slender),
+            *(kic.Body(name, mass=0.0, inertia=0.0) for name in ("slide", "carrier")),
+            kic.Body("lower", com=(0.5, 0.1, -beside), **slender),
+        ]
+        made = kic.Mechanism("double pendulum", bodies, joints, coordinates=["A", "B"])
+        return made.hold_spins()
+
+    assert double_pendulum(0.0).dof == 1
+    made = double_pendulum(0.2)
+    assert (made.dof, made["B"].type) == (2, "revolute")
+    assert "stays free: its centre of mass is beside 'B'" in made.remarks[0]
+
+
+def test_a_large_tolerance_holds_no_crank() -> None:
+    """A rocker whose ball is clearly beside its hinge moves, however rounded the loops are."""
+    m = Rocker(0).mechanism(True)
+    for tolerance in (0.0, 0.05):
+        held = replace(m, closure_tolerance=tolerance).hold_spins()
+        assert [j.type for j in held.joints] == ["revolute", "universal", "revolute", "spherical"]
 
 
 def test_rods_in_a_row() -> None:
