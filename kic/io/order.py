@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.configuration import Configuration
+from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
-from kic.kinematics.tree import ball_axes
+from kic.kinematics.tree import ball_axes, unit
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 WRITTEN_ATOL = 1e-9
 # coordinates of the kinds of joints
 PEER_DOF = {"single": 1, "circle": 1, "planar": 3, "spherical": 3, "free": 6}
+# rad: a spin in q that is rounding, of a joint that holds it
+SPIN_ATOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class JointOrder:
     Joints are matched by name, and coordinates of joints with several by theirs: "hip.1" is a joint "hip.1"
     or "hip_1" of the package, if no joint of the mechanism has this name. Revolute and prismatic joints have
     the same values in both. Pinocchio writes the angle of a continuous joint as cosine and sine. Quaternions
-    and the velocities of free and ball joints follow the conventions of the package.
+    and the velocities of free and ball joints follow the conventions of the package, also those of a ball
+    joint that is universal here because it holds the spin of a rod.
 
     Attributes
     ----------
@@ -99,10 +103,14 @@ class JointOrder:
         for joint in self._joints:
             row, mine = self._own[joint.name]
             count = mine.dof if row == mine.name else 1
-            if count != PEER_DOF[joint.kind]:
+            holds_spin = (mine.type, joint.kind) == ("universal", "spherical") and (
+                abs(unit(mine.axis) @ unit(mine.axis2)) < SPIN_ATOL
+            )
+            if count != PEER_DOF[joint.kind] and not holds_spin:
                 message = (
                     f"joint '{row}' has {count} coordinates, and {PEER_DOF[joint.kind]} in the "
-                    f"{self.package} model. Give the model of the same mechanism."
+                    f"{self.package} model. Give the model of the same mechanism, unlock the joint, or read "
+                    "the file with `spins='free'` if it is fixed to hold a spin."
                 )
                 raise InputError(message, key="peer", name=row)
 
@@ -163,15 +171,20 @@ class JointOrder:
             elif joint.kind == "planar":
                 a[..., 0] += v[..., 2] * v[..., 1]
                 a[..., 1] -= v[..., 2] * v[..., 0]
-            out[..., there] = np.einsum("...ij,...j->...i", self._axes(configuration, joint), a)
+            axes = self._axes(configuration, joint)
+            out[..., there] = np.einsum("...ij,...j->...i", axes, a)
+            if axes.shape[-1] == 2:  # the first axis of a universal joint turns in the link
+                turning = np.cross(axes[..., 0], axes[..., 1])
+                out[..., there] += v[..., :1] * v[..., 1:] * turning
         return out
 
     def _columns(self) -> Iterator[tuple[PeerJoint, slice, slice]]:
         """Iterate over the joints with their entries in the rates of all of them, and in v."""
         start = 0
         for joint in self._joints:
-            dof = PEER_DOF[joint.kind]
-            yield joint, slice(start, start + dof), slice(joint.v, joint.v + dof)
+            row, own = self._own[joint.name]
+            dof = own.dof if row == own.name else 1
+            yield joint, slice(start, start + dof), slice(joint.v, joint.v + PEER_DOF[joint.kind])
             start += dof
 
     def inputs(self, q: Any) -> dict[str, Any]:
@@ -257,6 +270,7 @@ class JointOrder:
         from scipy.spatial.transform import RigidTransform, Rotation
 
         above, below = self._frames(joint)
+        own = self._own[joint.name][1]
         T = np.zeros((*q.shape[:-1], 4, 4))
         T[..., 3, 3] = 1.0
         at = joint.q
@@ -268,10 +282,26 @@ class JointOrder:
         moved = above @ T @ np.linalg.inv(below)
         if joint.kind == "free":
             return RigidTransform.from_matrix(moved)
+        if own.type == "universal":
+            return self._angles(own, moved[..., :3, :3])
         return Rotation.from_matrix(moved[..., :3, :3])
 
+    def _angles(self, joint: Joint, R: np.ndarray) -> np.ndarray:
+        """Return the angles (..., 2) of a universal joint at rotations (..., 3, 3) between its bodies."""
+        from scipy.spatial.transform import Rotation
+
+        a, b = unit(joint.axis), unit(joint.axis2)
+        found = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_davenport([a, b, np.cross(a, b)], "intrinsic")
+        if np.abs(found[:, 2]).max() > SPIN_ATOL:
+            message = (
+                f"`q` must not turn joint '{joint.name}' about the rod whose spin it holds, got "
+                f"{np.abs(found[:, 2]).max():.3g} rad. Read the file with `spins='free'`."
+            )
+            raise InputError(message, key="q", name=joint.name)
+        return found[:, :2].reshape(*R.shape[:-2], 2) + joint.value
+
     def _axes(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
-        """Return the matrix (..., dof, dof) from kic's rates of a joint to those of the package."""
+        """Return the matrix (..., dof of the package, dof) from kic's rates of a joint to the package's."""
         dof = PEER_DOF[joint.kind]
         out = np.zeros((*configuration.batch, dof, dof))
         if joint.kind in ("single", "circle"):
@@ -284,9 +314,14 @@ class JointOrder:
             out[..., 0, 1], out[..., 1, 0] = np.sin(angle), -np.sin(angle)
             return out
         # kic: axes of the joint, carried by the first body
-        above, _ = self._frames(joint)
-        to_joint = above[:3, :3].T @ ball_axes(self._own[joint.name][1])
-        to_link = np.swapaxes(self._relative(configuration, joint)[..., :3, :3], -1, -2) @ to_joint
+        above, below = self._frames(joint)
+        own = self._own[joint.name][1]
+        turn = np.swapaxes(self._relative(configuration, joint)[..., :3, :3], -1, -2)
+        if own.type == "universal":  # its second axis is carried by the second body
+            first, second = above[:3, :3].T @ unit(own.axis), below[:3, :3].T @ unit(own.axis2)
+            return np.stack(np.broadcast_arrays(turn @ first, second), axis=-1)
+        to_joint = above[:3, :3].T @ ball_axes(own)
+        to_link = turn @ to_joint
         out[..., dof - 3 :, dof - 3 :] = to_link
         if joint.kind == "free":
             out[..., :3, :3] = to_link if self.package == "pinocchio" else joint.slides @ to_joint
