@@ -1,20 +1,26 @@
-"""Read robot files and compare their kinematics and dynamics with Pinocchio or MuJoCo.
+"""Read robot files, move them, and compare their dynamics with Pinocchio, MuJoCo or Drake.
 
-Run ``python -m tests.benchmarks.robots FOLDER…`` for a table. Each file is read, or raises one error. Open
-robots are compared in G, H, I*, bias, gravity and inverse dynamics; closed ones in the accelerations of a
-motion without efforts, at random closed configurations, with the exact constraints of the other package. SDF
-files are compared with Drake if it is installed: without joints that close loops, gears, springs and dampers,
-and with the first link fixed.
+Run ``python -m tests.benchmarks robots FOLDER…`` for a table. Each file is read, or raises one error. Each
+actuated or default coordinate is moved by 0.2 rad or 20 mm within its limits. There, and at random closed
+configurations, open robots are compared in G, H, I*, bias, gravity and inverse dynamics; closed ones in
+inverse dynamics and in accelerations without efforts, with the exact constraints of the other package. SDF
+files are compared with Drake without joints that close loops, gears, springs and dampers, and with the first
+link fixed; their loops are compared with MuJoCo as `Mechanism.to_mjcf` writes them. A package that is not
+installed compares nothing, and the table says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 import time
 import xml.etree.ElementTree as ET
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +29,11 @@ import kic
 
 OPEN_RTOL, CLOSED_RTOL = 1e-10, 1e-8
 SAMPLES = 3
+STEP, SLIDE = 0.2, 0.02
+"""Motion of each coordinate, in rad and m."""
+COMPARED_MAX = 12
+"""Moved configurations of a file that are compared, evenly among all."""
+SUFFIXES = (".urdf", ".xml", ".sdf", ".mjcf")
 
 
 def share(found: np.ndarray, expected: np.ndarray, size: float = 0.0) -> float:
@@ -125,7 +136,7 @@ class PinocchioPeer:
 class MujocoPeer:
     """Kinematics and dynamics of an MJCF file by MuJoCo, with equality constraints made exact."""
 
-    def __init__(self, path: Path, mechanism: kic.Mechanism) -> None:
+    def __init__(self, path: Path | str, mechanism: kic.Mechanism) -> None:
         import mujoco
 
         from kic.io.mjcf import _compiled
@@ -330,26 +341,6 @@ class DrakePeer:
         return J[[3, 4, 5, 0, 1, 2]], np.concatenate([bias.translational(), bias.rotational()])
 
 
-def examine_sdf(path: Path, said: str, rng: np.random.Generator) -> tuple[str, str, dict[str, float]]:
-    """Compare the tree of an SDF file with Drake."""
-    try:
-        import pydrake.all  # noqa: F401
-    except ImportError:
-        return "read; Drake is not installed", said, {}
-    text, root = sdf_tree(path)
-    try:
-        m = kic.from_sdf(text, floating_base=False)
-        # Drake replaces an inertia that no body can have
-        text, _ = sdf_tree(path, tuple(b.name for b in m.bodies if b.inertia_exception))
-        m = kic.from_sdf(text, floating_base=False)
-        m = replace(m, joints=[replace(j, damping=0.0, stiffness=0.0, rest=0.0) for j in m.joints])
-        worst = compare_open(m, DrakePeer(text, m, root), rng)
-    except (kic.KicError, RuntimeError) as error:
-        return "read; not compared", f"{said}; {type(error).__name__}: {str(error).splitlines()[0]}", {}
-    word = "agrees" if max(worst.values()) <= OPEN_RTOL else "DIFFERS"
-    return f"tree of SDF, {word}", said, worst
-
-
 def random_state(m: kic.Mechanism, rng: np.random.Generator):
     """Return a random closed configuration of a mechanism whose coordinates include angular velocities."""
     from kic.kinematics.state import integrate
@@ -392,15 +383,16 @@ def random_configuration(m: kic.Mechanism, rng: np.random.Generator):
     raise RuntimeError("no random closed configuration was found near the reference")
 
 
-def compare_open(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str, float]:
-    """Return the largest relative differences of an open robot."""
+def compare_open(
+    m: kic.Mechanism, peer, rng: np.random.Generator, moved: Sequence[kic.Configuration] = ()
+) -> dict[str, float]:
+    """Return the largest relative differences of an open robot, at random and moved configurations."""
     worst: dict[str, float] = {}
 
     def note(key, *pair):
         worst[key] = max(worst.get(key, 0.0), share(*pair))
 
-    for _ in range(SAMPLES):
-        c = random_configuration(m, rng)
+    for c in [*moved, *(random_configuration(m, rng) for _ in range(SAMPLES))]:
         qd, qdd = rng.normal(size=(2, len(m.coordinates)))
         S = peer.order.rates(c)
         v, a = S @ qd, peer.order.acceleration(c, qd, qdd)
@@ -429,11 +421,17 @@ def compare_open(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str, 
     return worst
 
 
-def compare_closed(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str, float]:
-    """Return the largest relative difference of the accelerations of a closed robot without efforts."""
+def compare_closed(
+    m: kic.Mechanism, peer, rng: np.random.Generator, moved: Sequence[kic.Configuration] = ()
+) -> dict[str, float]:
+    """Return the largest relative differences of a closed robot, at random and moved configurations.
+
+    Accelerations are those without efforts. Spins that kic holds are free in the peer, which is then
+    restricted to the motions of kic.
+    """
     worst = {"inverse dynamics": 0.0, "closure": 0.0}
-    for _ in range(SAMPLES):
-        c = random_configuration(m, rng)
+    held = sum(m[name].type == "universal" for name in ball_names(peer.order))
+    for c in [*moved, *(random_configuration(m, rng) for _ in range(SAMPLES))]:
         qd, qdd = rng.normal(size=(2, len(m.coordinates)))
         d, S = c.dynamics(), peer.order.rates(c)
         v, a = S @ qd, peer.order.acceleration(c, qd, qdd)
@@ -452,73 +450,259 @@ def compare_closed(m: kic.Mechanism, peer, rng: np.random.Generator) -> dict[str
         units = 1 / np.sqrt(np.diagonal(peer.M))
         U, s, Vt = np.linalg.svd(J * units)
         rank = int((s > 1e-7 * s[0]).sum()) if len(s) else 0
+        if len(Vt) - rank != len(qd) + held:
+            raise RuntimeError(f"mobility {len(qd)}, and the constraints of the peer leave {len(Vt) - rank}")
         N = units[:, None] * Vt[rank:].T
         particular = -units * (Vt[:rank].T @ ((U[:, :rank].T @ rate) / s[:rank]))
+        if held:
+            N, particular = S, peer.order.acceleration(c, qd, 0 * qdd)
         z = np.linalg.solve(N.T @ peer.M @ N, N.T @ (-peer.bias - peer.M @ particular))
         worst["acceleration"] = max(worst.get("acceleration", 0.0), share(a, particular + N @ z))
-        if N.shape[1] != len(qd):
-            raise RuntimeError(f"mobility {len(qd)}, and the constraints of the peer leave {N.shape[1]}")
     return worst
 
 
-def examine(path: Path, floating: bool = False) -> tuple[str, str, dict[str, float]]:
-    """Return the outcome of a file: a word, a description, and differences."""
-    rng = np.random.default_rng(0)
-    urdf = path.suffix == ".urdf"
-    loops = loops_of(path) if urdf else []
-    start = time.perf_counter()
+def ball_names(order) -> list[str]:
+    """Return the names of the ball joints of the other package, if a mechanism has them."""
+    return [] if isinstance(order, DrakePeer) else [j.name for j in order._joints if j.kind == "spherical"]
+
+
+class TimeOutError(BaseException):
+    """The time of a file is over; not an Exception, which the examined code might catch."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise a TimeOutError after some seconds, where the system has alarms."""
+
+    def stop(*_: object) -> None:
+        raise TimeOutError
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        if urdf:
-            m = kic.from_urdf(path, loops=loops, floating_base=floating)
-        elif path.suffix == ".sdf":
-            m = kic.from_sdf(path)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
+@dataclass
+class Outcome:
+    """Result of a file: words for the counts, and the columns of the table."""
+
+    loaded: str = "failed"
+    moved: str = ""
+    compared: str = ""
+    dof: str = ""
+    loops: str = ""
+    seconds: float = 0.0
+    count: str = ""
+    worst: dict[str, float] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+
+    def row(self, name: str) -> str:
+        """Return the row of the table."""
+        if self.worst:
+            key = max(self.worst, key=lambda one: self.worst[one])
+            largest = f"{self.worst[key]:.0e} {key}"
         else:
-            m = kic.from_mjcf(path)
-    except kic.KicError as error:
-        return "error", str(error).splitlines()[0], {}
-    is_open = m._model.tree.open
-    said = (
-        f"{len(m.joints)} joints, dof {m.dof}, {len(m.remarks)} remarks, {time.perf_counter() - start:.2f} s"
-    )
+            largest = ""
+        cells = (name, self.dof, self.loops, f"{self.seconds:.2f}", self.count, largest)
+        return f"| {' | '.join(cells)} | {'; '.join(self.reasons)} |"
+
+
+def targets(value: float, step: float, lower: float, upper: float) -> list[float]:
+    """Return values to move to, a step away within limits, or else as far as they allow."""
+    both = [x for x in (value + step, value - step) if lower <= x <= upper]
+    return both or [max(lower, min(upper, value + step)), max(lower, min(upper, value - step))]
+
+
+def inputs_of(m: kic.Mechanism, base: kic.Configuration) -> dict[str, np.ndarray]:
+    """Return the values of the default coordinates, by joint."""
+    values = {}
+    for joint in m.joints:
+        own = [name for name in joint.components if name in m.coordinates]
+        if joint.type in ("spherical", "free") and own:
+            if len(own) < joint.dof:
+                raise RuntimeError(f"only {', '.join(own)} of joint '{joint.name}' are coordinates")
+            values[joint.name] = np.array(joint.value)
+        elif len(own) == joint.dof > 0:
+            values[joint.name] = np.atleast_1d(base.value(joint.name))
+        else:
+            values |= {name: np.atleast_1d(base.value(name)) for name in own}
+    rest = set(m.coordinates).difference(values, *(j.components for j in m.joints if j.name in values))
+    return values | {name: np.atleast_1d(base.value(name)) for name in rest}
+
+
+def move(m: kic.Mechanism) -> tuple[list[kic.Configuration], list[str]]:
+    """Return a configuration for each coordinate and actuated joint that moves, and why others do not."""
+    base, moved, failed = m.at(), [], []
+    inputs = inputs_of(m, base)
+    joints = {joint.name: joint for joint in m.joints}
+    places = [(name, k) for name, value in inputs.items() for k in range(len(value))]
+    extra = [name for name in m.actuators if name not in m.coordinates and name in joints]
+    for name, k in [*places, *((name, 0) for name in extra)]:
+        joint, given = joints.get(name.partition(".")[0]), dict(inputs)
+        if name in extra:
+            # it takes the place of the coordinate with which it moves most
+            G = np.abs(base.coefficients([name], order=1).G[0])
+            lost = m.coordinates[int(np.argmax(G))]
+            if lost not in given or G.max() < 1e-6:
+                failed.append(f"{name}: no coordinate moves it at the reference configuration")
+                continue
+            del given[lost]
+            given[name] = np.atleast_1d(base.value(name))
+        limits = None if joint is None or name not in joints else joint.limits
+        lower, upper = (-np.inf, np.inf) if limits is None else np.atleast_2d(limits)[k]
+        kinds = {"prismatic": (0,), "cylindrical": (1,), "planar": (0, 1), "free": (0, 1, 2)}
+        step = SLIDE if joint is not None and k in kinds.get(joint.type, ()) else STEP
+        reason = ""
+        for target in targets(float(given[name][k]), step, float(lower), float(upper)):
+            values = {key: value.copy() for key, value in given.items()}
+            values[name][k] = target
+            try:
+                given_now = {key: x if len(x) > 1 else x[0] for key, x in values.items()}
+                moved.append(m.at(given_now, near=None if m._model.tree.open else base))
+                break
+            except kic.KicError as error:
+                reason = reason or first_line(error)
+        else:
+            failed.append(f"{name}: {reason}")
+    return moved, failed
+
+
+def load(path: Path, floating: bool, loops: list[tuple[str, str, str]]) -> kic.Mechanism:
+    """Read a file by its suffix."""
+    if path.suffix == ".urdf":
+        return kic.from_urdf(path, loops=loops, floating_base=floating)
+    return kic.from_sdf(path) if path.suffix == ".sdf" else kic.from_mjcf(path)
+
+
+def compare_sdf_tree(path: Path, rng: np.random.Generator) -> dict[str, float]:
+    """Compare the tree of an SDF file with Drake."""
+    text, root = sdf_tree(path)
+    m = kic.from_sdf(text, floating_base=False)
+    # Drake replaces an inertia that no body can have
+    text, _ = sdf_tree(path, tuple(b.name for b in m.bodies if b.inertia_exception))
+    m = kic.from_sdf(text, floating_base=False)
+    m = replace(m, joints=[replace(j, damping=0.0, stiffness=0.0, rest=0.0) for j in m.joints])
+    return compare_open(m, DrakePeer(text, m, root), rng)
+
+
+def compare(
+    path: Path, m: kic.Mechanism, floating: bool, loops: list, moved: list[kic.Configuration], out: Outcome
+) -> None:
+    """Compare a robot with the packages that read its file, and note the differences."""
+    rng, is_open = np.random.default_rng(0), m._model.tree.open
+    function, limit = (compare_open, OPEN_RTOL) if is_open else (compare_closed, CLOSED_RTOL)
+    # redundant conditions of rounded loops are left out
+    limit = max(limit, m.closure_tolerance)
+    moved = moved[:: max(1, len(moved) // COMPARED_MAX)]
+    works = []
     if path.suffix == ".sdf":
-        return examine_sdf(path, said, rng)
-    try:
-        peer = PinocchioPeer(path, m, loops, floating) if urdf else MujocoPeer(path, m)
-    except (ValueError, RuntimeError, OSError) as error:
-        return "read; not read by the peer", f"{said}; {str(error).splitlines()[0]}", {}
-    try:
-        worst = (compare_open if is_open else compare_closed)(m, peer, rng)
-    except kic.InertiaError as error:
-        return "read; dynamics needs missing mesh files", f"{said}; {str(error).splitlines()[0]}", {}
-    except (kic.KicError, RuntimeError, ValueError) as error:
-        return "read; not compared", f"{said}; {type(error).__name__}: {str(error).splitlines()[0]}", {}
-    limit = OPEN_RTOL if is_open else CLOSED_RTOL
-    word = "open" if is_open else "closed"
-    return f"{word}, {'agrees' if max(worst.values()) <= limit else 'DIFFERS'}", said, worst
+        works.append((OPEN_RTOL, "tree", lambda: compare_sdf_tree(path, rng)))
+    if path.suffix == ".urdf" and (loops or not m.cuts):
+        works.append((limit, "", lambda: function(m, PinocchioPeer(path, m, loops, floating), rng, moved)))
+    elif path.suffix in (".urdf", ".sdf") and not is_open:
+        text = m.to_mjcf(strict=False)
+        works.append((limit, "as written", lambda: function(m, MujocoPeer(text, m), rng, moved)))
+    elif path.suffix != ".sdf":
+        works.append((limit, "", lambda: function(m, MujocoPeer(path, m), rng, moved)))
+    words = set()
+    for most, label, work in works:
+        try:
+            found = work()
+        except ImportError as error:
+            words.add("peer not installed")
+            out.reasons.append(f"not compared: {error}")
+            continue
+        except kic.InertiaError as error:
+            words.add("inertia is missing")
+            out.reasons.append(first_line(error))
+            continue
+        except (ValueError, RuntimeError, OSError) as error:  # of the peer, and errors of kic
+            words.add("not compared")
+            out.reasons.append(f"not compared: {first_line(error)}")
+            continue
+        out.worst |= {f"{key} {label}".rstrip(): value for key, value in found.items()}
+        words.add("agrees" if max(found.values()) <= most else "DIFFERS")
+    order = ("DIFFERS", "agrees", "not compared", "inertia is missing", "peer not installed")
+    out.compared = next(word for word in order if word in words)
 
 
-def main() -> int:
-    """Print the table of the files of some folders."""
+def examine(path: Path, floating: bool = False, seconds: float = 60.0) -> Outcome:
+    """Read, move and compare a file; every error is in the outcome."""
+    out, loops = Outcome(), []
+    start = time.process_time()
+    try:
+        with time_limit(seconds):
+            loops = loops_of(path) if path.suffix == ".urdf" else []
+            m = load(path, floating, loops)
+            out.seconds = time.process_time() - start
+            out.loaded, out.dof, out.loops = "loaded", str(m.dof), str(len(m.cuts))
+            moved, failed = move(m)
+            out.count = f"{len(moved)}/{len(moved) + len(failed)}"
+            out.moved = "some coordinates do not move" if failed else "all coordinates move"
+            out.reasons += failed
+            compare(path, m, floating, loops, moved, out)
+    except TimeOutError:
+        out.reasons.append(f"takes more than {seconds:g} s")
+        out.compared = out.compared or "OVER TIME"
+    except kic.KicError as error:
+        if out.loaded == "loaded":
+            out.reasons.append(first_line(error))
+            out.compared = out.compared or "not compared"
+        else:
+            out.seconds = time.process_time() - start
+            out.loaded = f"refused by {type(error).__name__}"
+            out.reasons.append(first_line(error))
+    except Exception as error:  # every other error is a defect
+        out.reasons.append(f"RAISES {first_line(error)}")
+        out.compared = "RAISES"
+    return out
+
+
+def robot_files(folders: list[Path]) -> Iterator[Path]:
+    """Iterate over the robot files below some folders, or given as files."""
+    for folder in folders:
+        for path in [folder] if folder.is_file() else sorted(folder.rglob("*")):
+            if path.suffix.lower() not in SUFFIXES or not path.is_file():
+                continue
+            if path.suffix.lower() == ".xml" and b"<mujoco" not in path.read_bytes()[:4000]:
+                continue
+            yield path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table of the files of some folders, and counts; return 1 if one is wrong."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tests.benchmarks robots",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="+", type=Path, help="folders or files")
     parser.add_argument("--floating", action="store_true", help="read URDF files with a floating base")
-    given = parser.parse_args()
-    counts: dict[str, int] = {}
-    for folder in given.folders:
-        files = [folder] if folder.is_file() else sorted(folder.rglob("*"))
-        for path in files:
-            if path.suffix not in (".urdf", ".xml", ".sdf") or not path.is_file():
-                continue
-            if path.suffix == ".xml" and b"<mujoco" not in path.read_bytes()[:4000]:
-                continue
-            word, said, worst = examine(path, given.floating)
-            counts[word] = counts.get(word, 0) + 1
-            numbers = ", ".join(f"{key} {value:.0e}" for key, value in worst.items())
-            print(f"{path.parent.name}/{path.name}: {word}: {said}. {numbers}", flush=True)
-    print("\n" + "\n".join(f"{count:4d} {word}" for word, count in sorted(counts.items())))
-    return int(any("DIFFERS" in word for word in counts))
+    parser.add_argument("--seconds", type=float, default=60.0, help="time limit of a file")
+    given = parser.parse_args(arguments)
+    counts: Counter[str] = Counter()
+    print("| file | dof | loops | load s | moved | largest relative difference | reason |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for path in robot_files(given.folders):
+        out = examine(path, given.floating, given.seconds)
+        counts.update(["files", *filter(None, (out.loaded, out.moved, out.compared))])
+        print(out.row(f"{path.parent.name}/{path.name}"), flush=True)
+    print()
+    for word, count in counts.items():
+        print(f"{count:5d} {word}")
+    return int(any(word.isupper() for word in " ".join(counts).split()))
 
 
 if __name__ == "__main__":
