@@ -451,7 +451,7 @@ def compare_closed(
         U, s, Vt = np.linalg.svd(J * units)
         rank = int((s > 1e-7 * s[0]).sum()) if len(s) else 0
         if len(Vt) - rank != len(qd) + held:
-            raise RuntimeError(f"mobility {len(qd)}, and the constraints of the peer leave {len(Vt) - rank}")
+            raise MobilityError(f"mobility {len(qd)}, and the constraints of the peer leave {len(Vt) - rank}")
         N = units[:, None] * Vt[rank:].T
         particular = -units * (Vt[:rank].T @ ((U[:, :rank].T @ rate) / s[:rank]))
         if held:
@@ -464,6 +464,10 @@ def compare_closed(
 def ball_names(order) -> list[str]:
     """Return the names of the ball joints of the other package, if a mechanism has them."""
     return [] if isinstance(order, DrakePeer) else [j.name for j in order._joints if j.kind == "spherical"]
+
+
+class MobilityError(Exception):
+    """The mobility differs from that by the constraints of the other package."""
 
 
 class TimeOutError(BaseException):
@@ -542,8 +546,8 @@ def inputs_of(m: kic.Mechanism, base: kic.Configuration) -> dict[str, np.ndarray
     return values | {name: np.atleast_1d(base.value(name)) for name in rest}
 
 
-def move(m: kic.Mechanism) -> tuple[list[kic.Configuration], list[str]]:
-    """Return a configuration for each coordinate and actuated joint that moves, and why others do not."""
+def move(m: kic.Mechanism) -> tuple[list[kic.Configuration], list[tuple[str, str]]]:
+    """Return a configuration for each coordinate and actuated joint that moves, and the others with reasons."""
     base, moved, failed = m.at(), [], []
     inputs = inputs_of(m, base)
     joints = {joint.name: joint for joint in m.joints}
@@ -556,7 +560,7 @@ def move(m: kic.Mechanism) -> tuple[list[kic.Configuration], list[str]]:
             G = np.abs(base.coefficients([name], order=1).G[0])
             lost = m.coordinates[int(np.argmax(G))]
             if lost not in given or G.max() < 1e-6:
-                failed.append(f"{name}: no coordinate moves it at the reference configuration")
+                failed.append((name, "no coordinate moves it at the reference configuration"))
                 continue
             del given[lost]
             given[name] = np.atleast_1d(base.value(name))
@@ -575,7 +579,7 @@ def move(m: kic.Mechanism) -> tuple[list[kic.Configuration], list[str]]:
             except kic.KicError as error:
                 reason = reason or first_line(error)
         else:
-            failed.append(f"{name}: {reason}")
+            failed.append((name, reason))
     return moved, failed
 
 
@@ -628,6 +632,10 @@ def compare(
             words.add("inertia is missing")
             out.reasons.append(first_line(error))
             continue
+        except MobilityError as error:
+            words.add("DIFFERS")
+            out.reasons.append(first_line(error))
+            continue
         except (ValueError, RuntimeError, OSError) as error:  # of the peer, and errors of kic
             words.add("not compared")
             out.reasons.append(f"not compared: {first_line(error)}")
@@ -651,7 +659,9 @@ def examine(path: Path, floating: bool = False, seconds: float = 60.0) -> Outcom
             moved, failed = move(m)
             out.count = f"{len(moved)}/{len(moved) + len(failed)}"
             out.moved = "some coordinates do not move" if failed else "all coordinates move"
-            out.reasons += failed
+            for reason in dict.fromkeys(why for _, why in failed):
+                names = [name for name, why in failed if why == reason]
+                out.reasons.append(f"{', '.join(dict.fromkeys(names))}: {reason}")
             compare(path, m, floating, loops, moved, out)
     except TimeOutError:
         out.reasons.append(f"takes more than {seconds:g} s")
