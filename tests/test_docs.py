@@ -12,6 +12,7 @@ import textwrap
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,35 @@ def test_code_of_pages_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     from matplotlib import pyplot as plt
 
     plt.close("all")
+
+
+@pytest.mark.slow
+def test_robots_with_loops_move_alike_in_mujoco() -> None:
+    """The section on robot files with loops runs with its blocks for MuJoCo, and its differences are real."""
+    mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo: pip install -e '.[mujoco]'")
+    page = text_of(ROOT / "notebooks" / "guides" / "robots.md")
+    page = page[page.index("## A robot file with loops") : page.index("## Inverse dynamics, in")]
+    names: dict[str, Any] = {}
+
+    def gaps(data: Any, end: kic.Configuration, joints: list[str]) -> list[float]:
+        return [abs(data.joint(name).qpos[0] - end.value(name)[-1]) for name in joints]
+
+    for block in re.findall(r"^```(?:\{code-cell\} python|text)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(compile(block, "robots.md", "exec"), names)
+        if "data" in names and "step" not in names:
+            assert gaps(names["data"], names["push"], ["pitch", "roll"]) == pytest.approx(
+                [9e-5, 2.5e-4], rel=0.1
+            )
+    joints = ["hip", "knee", "ankle", "toe"]
+    assert max(gaps(names["data"], names["step"], joints)) == pytest.approx(7e-3, rel=0.1)
+    leg = names["leg"]
+    model = mujoco.MjModel.from_xml_string(leg.to_mjcf(timestep=1e-3))
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
+    data = mujoco.MjData(model)
+    data.qpos[:], data.ctrl[:] = leg.joint_order(model).q(names["crouch"]), 1.2 * names["hold"]
+    for _ in range(300):
+        mujoco.mj_step(model, data)
+    assert max(gaps(data, names["step"], joints)) < 2e-7
 
 
 def test_readme_has_one_install_and_one_test_command() -> None:

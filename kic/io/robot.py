@@ -324,7 +324,10 @@ def place(robot: Robot) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     for joint in robot.joints.values():
         for link in (joint.parent, joint.child):
             if link != WORLD and link not in robot.links:
-                raise robot.source.error(joint.line, f"joint '{joint.name}': there is no link '{link}'.")
+                raise robot.source.error(
+                    joint.line,
+                    f"joint '{joint.name}': there is no link '{link}'. Correct the name, or add the link.",
+                )
         below.setdefault(joint.parent, []).append(joint)
     for joint in robot.joints.values():
         if joint.child in above or joint.child in (*robot.roots, WORLD):

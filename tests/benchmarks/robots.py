@@ -547,7 +547,7 @@ def inputs_of(m: kic.Mechanism, base: kic.Configuration) -> dict[str, np.ndarray
 
 
 def move(m: kic.Mechanism) -> tuple[list[kic.Configuration], list[tuple[str, str]]]:
-    """Return a configuration for each coordinate and actuated joint that moves, and the others with reasons."""
+    """Return a configuration for each coordinate or actuated joint that moves, and reasons for the others."""
     base, moved, failed = m.at(), [], []
     inputs = inputs_of(m, base)
     joints = {joint.name: joint for joint in m.joints}
