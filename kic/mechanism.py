@@ -269,7 +269,10 @@ class Mechanism(Printable, MechanismDescription):
                 message = "`near` was given without `values`. Give those of the configuration."
                 raise InputError(message, key="near")
             return Configuration(model, (), model.reference_state.copy())
-        if not model.is_open_chain or near is not None or not only_coordinates(self, inputs):
+        if not model.is_open_chain or not only_coordinates(self, inputs):
+            return solve_position(model, inputs, near, failures)
+        # coordinates fix the state of an open chain from any start
+        if near is not None and (model.has_complex_step or initial_states(model, near)[1]):
             return solve_position(model, inputs, near, failures)
         a = coordinates_of(self, inputs)
         batch = a.shape[:-1]

@@ -744,3 +744,15 @@ def test_a_centre_of_mass_named_com_replaces_that_of_all_bodies() -> None:
         near.value("com"), near._displacement("lower") @ [1.0, 0.4, 0.0, 1.0] @ np.eye(4, 3), atol=1e-14
     )
     assert_allclose(m.at({"com.x": near.value("com")[0], "A": 0.1}).phi, near.phi, atol=1e-9)
+
+
+def test_ball_joints_of_open_chains_take_vectors_near_any_configuration() -> None:
+    """All coordinates fix the state of an open chain, from any start."""
+    base = kic.Joint("base", "spherical", ("ground", "arm"), at=(0, 0, 0))
+    elbow = kic.Joint("elbow", "revolute", ("arm", "hand"), at=(1, 0, 0), axis=(0, 0, 1))
+    m = kic.Mechanism("shoulder", [kic.Body("arm"), kic.Body("hand")], [base, elbow])
+    near = m.at([0.1, 0.2, 0.3, 0.4])
+    for values in ({"base": [0.2, -0.1, 0.5], "elbow": 1.0}, {"base": [0.2, -0.1, 0.5], "elbow": [1.0, 2.0]}):
+        assert_allclose(m.at(values, near=near).state, m.at(values).state, rtol=0, atol=0)
+    with raises(kic.InputError, key="near"):
+        m.at(values, near=kic.load("four-bar").at())
