@@ -584,6 +584,7 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     for loop in loops:
         sizes = (loop.length, unit_of_length), (loop.angle, "rad")
         missed = [f"{size:.1g} {unit}" for size, unit in sizes if size > MISSED_MIN]
+        missed = missed or [f"{loop.share:.1g} of their size"]
         names = ", ".join(f"'{name}'" for name in loop.parts)
         remarks.append(
             f"loop {names}: redundant conditions miss by {' and '.join(missed)} along the motion, by "

@@ -14,9 +14,10 @@ from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
-from kic.kinematics.tree import ball_axes, unit
+from kic.kinematics.tree import ball_axes
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
+from kic.numerics.linalg import unit
 
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism

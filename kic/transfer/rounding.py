@@ -274,6 +274,7 @@ def motion_beyond(
         least = min(least, weakest[going].min())
         if share > most:
             break
+        distance = step * STEP_LENGTH
         passed.append(states[going])
         ways = along[going] / np.abs(along[going]).max(axis=1, keepdims=True)
         used, ahead = used[going], moved(states[going], STEP_LENGTH * ways)
@@ -284,7 +285,6 @@ def motion_beyond(
         states, ways = states[closed], ways[closed]
         if not closed.any():
             break
-        distance += STEP_LENGTH
     return MotionBeyond(np.concatenate(passed), missed, float(share), float(least), distance)
 
 
