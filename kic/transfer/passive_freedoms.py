@@ -3,6 +3,7 @@
 A rod between two spherical joints spins about its own line; a piston turns in its cylinder. Such motions
 count in the mobility, and every set of independent coordinates must include them, but they transmit nothing.
 Each body is treated separately, with a velocity of its own; the result does not depend on the cut joints.
+Joints outside all loops stand still, so that branches without loops have no passive degrees of freedom.
 Groups of joined bodies are examined in order of size for motions that leave all other bodies at rest. Such a
 motion is passive if the group
 
@@ -32,6 +33,7 @@ from kic.kinematics.items import Item, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.tree import Tree
+from kic.numerics.graphs import components
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import column_scales, row_scales
@@ -44,24 +46,25 @@ REST_RTOL, REST_RTOL_MAX = 1e-7, 0.1
 
 
 class BodyTwists:
-    """Bodies of a mechanism and the constraints between them; bodies welded by fixed joints form one unit.
+    """Bodies of a mechanism and the constraints between them.
 
-    Ground is unit 0.
+    Bodies that fixed joints connect, or joints outside all loops, form one unit. Ground is unit 0.
     """
 
     def __init__(self, closure: Closure) -> None:
         description, t = closure.transfer.tree.description, closure.transfer
         self.closure, self.description, self.length = closure, description, t.length
         self.names = tuple(body.name for body in description.bodies)
-        joints = description.joints
-        unit = {name: k for k, name in enumerate((GROUND, *self.names))}
-        for a, b in (joint.bodies for joint in joints if joint.type == "fixed"):
-            old, new = sorted((unit[a], unit[b]))[::-1]
-            unit = {name: new if u == old else u for name, u in unit.items()}
-        order = sorted(set(unit.values()))
-        unit = {name: order.index(u) for name, u in unit.items()}
-        self.count = len(order)
-        self.unit = np.array([unit[name] for name in self.names], dtype=np.intp)
+        joints, unit = description.joints, {name: k for k, name in enumerate((GROUND, *self.names))}
+        moving = t.system.moving[t.system.rows.item_of[t.system.picked]]
+        idle = {name for name, moves in zip(t.tree.columns, moving.any(axis=0), strict=True) if not moves}
+        rigid = [joint for joint in joints if joint.type != "free" and idle.issuperset(joint.components)]
+        idle = {name for joint in rigid for name in joint.components}
+        self.loose = np.array([name not in idle for name in t.tree.columns], dtype=bool)
+        of = components([(unit[a], unit[b]) for a, b in (joint.bodies for joint in rigid)], len(unit))
+        unit = dict(zip(unit, of.tolist(), strict=True))
+        self.count = len(set(unit.values()))
+        self.unit = of[1:]
         self.rods = [distance for distance in description.distances if distance.fixed]
         # units connected by each joint, and then by each fixed distance
         carrier = {point.name: unit[point.body] for point in description.points}
@@ -75,6 +78,13 @@ class BodyTwists:
         for k, coupling in enumerate(description.couplings):
             for name, ratio in description._terms[coupling.name]:
                 self.couplings[k, self.coordinates.index(name)] = ratio
+        # joints and fixed distances of loops that share a joint have the same number
+        names = [*(joint.name for joint in joints), *(rod.name for rod in self.rods)]
+        place = {name: k for k, name in enumerate(names)}
+        joint_of = dict(zip(self.coordinates, self.owner.tolist(), strict=True))
+        links = [(joint_of[t.tree.columns[n]], len(ends) + row) for row, n in np.argwhere(moving).tolist()]
+        links += [(place[name], len(ends) + row) for row, name in enumerate(t.owners) if name in place]
+        self.loop = components(links, len(ends) + len(moving))[: len(ends)]
         self._make_queries(t.tree)
 
     def _make_queries(self, tree: Tree) -> None:
@@ -107,14 +117,19 @@ class BodyTwists:
         rows = plain_rows(self._free, items)
         return output_query(self._free, rows, 1), row_scales(self._free, rows, self.length)
 
+    @cached_property
+    def _adjacent(self) -> list[set[int]]:
+        """Units that joints, fixed distances or couplings connect to each unit, and the unit itself."""
+        made = [{u} for u in range(self.count)]
+        coupled = [self.ends[self.owner[row]].ravel().tolist() for row in self.couplings != 0]
+        for ends in (*self.ends[self.holds].tolist(), *coupled):
+            for u in ends:
+                made[u].update(ends)
+        return made
+
     def adjacent_units(self, group: frozenset[int]) -> set[int]:
         """Return the units that joints, fixed distances or couplings connect to a group, without ground."""
-        near = set(self.ends[self.holds & self.touching(group)].ravel().tolist())
-        on = self.touching(group)[self.owner]
-        for row in self.couplings != 0:
-            if (row & on).any():
-                near |= set(self.ends[self.owner[row]].ravel().tolist())
-        return near - group - {0}
+        return set().union(*(self._adjacent[u] for u in group)) - group - {0}
 
     def touching(self, group: frozenset[int]) -> np.ndarray:
         """Return a mask of the joints and fixed distances with an end in a group."""
@@ -141,17 +156,32 @@ class BodyTwists:
                 (self._coordinate_rates, self._coordinate_scale),
             )
         )
-        N = free_motions(
-            self.closure.rows(state)[1][0],
-            nearby_rtol(t.tolerance) if nearby else max(RANK_SHARE, t.tolerance),
-        )
+        # joints outside all loops stand still
+        closing = self.closure.rows(state)[1][0][:, self.loose]
+        few = free_motions(closing, nearby_rtol(t.tolerance) if nearby else max(RANK_SHARE, t.tolerance))
+        N = np.zeros((t.tree.size, few.shape[1]))
+        N[self.loose] = few
         G = (G * t.column_scale) @ N
         moves = np.concatenate([G[: 3 * n].reshape(n, 3, -1), G[12 * n :].reshape(n, 3, -1)], axis=1)
         X = moves.reshape(6 * n, -1) / self.scale[:, None]
         # choose motions whose joint rates are orthonormal
         U, sigma, V = np.linalg.svd(rates @ X, full_matrices=False)
         back = V.T / sigma
-        return TwistBasis(self, state, N @ back, X @ back, U, constraints, rates, rows[:n], rotations)
+        rigid = self._rigid(rows[:n])
+        return TwistBasis(
+            self, state, N @ back, X @ back, U, constraints @ rigid, rates @ rigid, rows[:n], rotations
+        )
+
+    def _rigid(self, origins: np.ndarray) -> np.ndarray:
+        """Return the twists (6 B, 6 (U - 1)) of bodies at origins (B, 3) by those of all units but ground."""
+        bodies = np.arange(len(self.names))
+        firsts = np.array([np.argmax(self.unit == u) for u in self.unit], dtype=np.intp)
+        arms = (origins - origins[firsts]) / self.length
+        made = np.zeros((len(bodies), self.count, 6, 6))
+        made[bodies, self.unit] = np.eye(6)
+        made[bodies, self.unit, :3, 3:] = np.swapaxes(np.cross(np.eye(3), arms[:, None]), 1, 2)
+        made = np.swapaxes(made, 1, 2)
+        return made[:, :, 1:].reshape(6 * len(self.names), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +196,7 @@ class TwistBasis:
     N: np.ndarray  # (M, f): rates of the tree's coordinates
     X: np.ndarray  # (6 B, f): twists of the B bodies
     R: np.ndarray  # (F, f): rates of the F joint coordinates, orthonormal
-    # (…, 6 B): constraints of the joints, and rates of their coordinates, as rows on the twists of free
-    # bodies
+    # (…, 6 (U - 1)): constraints of the joints, and rates of their coordinates, as rows on twists of units
     constraints: np.ndarray
     coordinate_rates: np.ndarray
     # (B, 3), (B, 3, 3): position of the bodies' points, and rotation from the reference configuration
@@ -230,18 +259,24 @@ class TwistBasis:
         )
 
     def _dof_of_others(self, group: frozenset[int], kept: frozenset[int], locked: np.ndarray) -> int:
-        """Return the degrees of freedom of the others, without the members of a group that are not kept."""
+        """Return the degrees of freedom of the others, without the members of a group that are not kept.
+
+        Loops that share no joint with those of the group keep their motions and are left out.
+        """
         b = self.bodies
-        gone = b.touching(group - kept)
+        gone, near = b.touching(group - kept), np.isin(b.loop, b.loop[b.touching(group)])
         coupled = b.couplings @ self.coordinate_rates
         size = np.abs(coupled).max(axis=1, initial=0.0)[:, None]
         coupled = np.divide(coupled, size, out=np.zeros_like(coupled), where=size > 0)
-        couples = ~((b.couplings != 0) & gone[b.owner]).any(axis=1)
+        terms = b.couplings != 0
+        couples = ~(terms & gone[b.owner]).any(axis=1) & (terms & near[b.owner]).any(axis=1)
         fixed = self.coordinate_rates[locked & ~gone[b.owner]]
-        rows = [self.constraints[~gone[b.constraint_owner]], coupled[couples], fixed]
-        there = np.repeat(~np.isin(b.unit, list(group - kept)), 6)
-        motions = free_motions(np.concatenate(rows)[:, there], self.rtol)
-        others = motions[np.repeat(~np.isin(b.unit, list(group)), 6)[there]]
+        holding = near & ~gone & (b.ends[:, 0] != b.ends[:, 1])
+        rows = [self.constraints[holding[b.constraint_owner]], coupled[couples], fixed]
+        units = np.setdiff1d(b.ends[near], [0, *(group - kept)])
+        columns = (6 * (units[:, None] - 1) + np.arange(6)).ravel()
+        motions = free_motions(np.concatenate(rows)[:, columns], self.rtol)
+        others = motions[np.repeat(~np.isin(units, list(group)), 6)]
         return int((np.linalg.svd(others, compute_uv=False) > self.rtol).sum()) if others.size else 0
 
 

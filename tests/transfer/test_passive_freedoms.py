@@ -309,10 +309,19 @@ def wheel() -> kic.Mechanism:
     return replace(m, bodies=[*m.bodies, kic.Body("wheel")], joints=[*m.joints, *axles], coordinates=[])
 
 
+def arm_beside_a_loop() -> kic.Mechanism:
+    """A four-bar whose coupler carries a forearm and a hand on ball joints."""
+    m, at = kic.load("four-bar"), np.array(kic.load("four-bar").points[0].at)
+    arm = [ball("elbow", "coupler", "forearm", tuple(at)), ball("wrist", "forearm", "hand", tuple(at + 0.3))]
+    bodies = [*m.bodies, kic.Body("forearm"), kic.Body("hand")]
+    return replace(m, bodies=bodies, joints=[*m.joints, *arm], coordinates=[])
+
+
 NONE = {
     "door": (door(2), 1),
     "spherical five-bar": (spherical_five_bar(), 2),
     "wheel": (wheel(), 2),
+    "arm beside a loop": (arm_beside_a_loop(), 7),
     "five-bar": (kic.load("five-bar"), 2),
     "arm": (kic.load("panda"), 7),
     "platform": (kic.load("three-legged-robot"), 3),
