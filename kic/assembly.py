@@ -40,6 +40,7 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, mapping, names_of
 from kic.numerics.arrays import as_numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
+from kic.numerics.graphs import blocks
 from kic.numerics.linalg import unit
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
@@ -146,7 +147,8 @@ class _Residuals:
         self.row_scale = row_scales(tree, self.rows, self.length)
         self.scale = column_scales(tree, self.length)
         # joints below both bodies turn an open gap with them, and cannot close it
-        self.step_scale = moving(tree, self.rows)[item_of] * self.scale
+        moves = moving(tree, self.rows)[item_of]
+        self.step_scale, self.blocks = moves * self.scale, blocks(moves)
         self.evaluations = 0
 
     def __call__(self, states: np.ndarray, members: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -216,6 +218,7 @@ class _Residuals:
             step_max=ASSEMBLY_STEP_MAX,
             damping=DAMPING_MIN,
             enough=EXACT_RTOL * 1e-3,
+            blocks=self.blocks,
         )
         return found
 

@@ -7,7 +7,8 @@ Marquardt 1963). Damping in proportion to the residual keeps the quadratic conve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from kic.numerics.tolerances import EPS
 Rows = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 # points (B, S) after scaled steps (B, N)
 Move = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# rows and columns of blocks
+Blocks = Sequence[tuple[Any, Any]]
 
 GAUSS_NEWTON_STEPS_MAX = 60
 # damping over the residual after the first step that does not reduce it, and factor of its changes
@@ -39,6 +42,7 @@ def gauss_newton(
     damping: float = 0.0,
     enough: float | np.ndarray = EPS,
     inside: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+    blocks: Blocks | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Reduce the residuals of a batch; return points (B, S) and the norms (B,) of their residuals.
 
@@ -61,6 +65,9 @@ def gauss_newton(
         Residual that is rounding error.
     inside : callable, optional
         Function of points (n, S) and their members (n,) that returns a mask; other members are abandoned.
+    blocks : sequence of (rows, columns), optional
+        Indices of the blocks of the derivatives, outside of which these are zero. Their singular values are
+        those of the whole, and take less time.
     """
     points = start.copy()
     every = np.arange(len(points))
@@ -73,7 +80,9 @@ def gauss_newton(
         active = every[going]
         if not active.size:
             break
-        step = least_squares_step(J[active], error[active], (factor[active] * norm[active])[:, None], rtol)
+        step = least_squares_step(
+            J[active], error[active], (factor[active] * norm[active])[:, None], rtol, blocks
+        )
         step /= np.maximum(1.0, (np.abs(step) / step_max).max(axis=1, initial=0.0))[:, None]
         trial = move(points[active], step)
         trial_error, trial_J = rows(trial, active)
@@ -96,12 +105,23 @@ def gauss_newton(
 
 
 def least_squares_step(
-    J: np.ndarray, error: np.ndarray, damping: np.ndarray | float, rtol: float
+    J: np.ndarray, error: np.ndarray, damping: np.ndarray | float, rtol: float, blocks: Blocks | None = None
 ) -> np.ndarray:
-    """Return the damped least-squares steps (B, N) for derivatives (B, P, N) and residuals (B, P)."""
-    U, sigma, V = np.linalg.svd(J, full_matrices=False)
-    largest = sigma.max(axis=1, initial=0.0, keepdims=True)
-    kept = (sigma > rtol * largest) & (largest > DERIVATIVE_MIN)
-    damped = np.where(kept, sigma**2 + (np.minimum(damping, 1.0) * largest) ** 2, 1.0)
-    inverse = np.where(kept, sigma / damped, 0.0)
-    return -np.einsum("bkn,bk->bn", V.conj(), inverse * np.einsum("bpk,bp->bk", U.conj(), error))
+    """Return the damped least-squares steps (B, N) for derivatives (B, P, N) and residuals (B, P).
+
+    For `blocks` see `gauss_newton`.
+    """
+    whole = ((slice(None), slice(None)),)
+    parts = [
+        (rows, columns, *np.linalg.svd(J[:, rows][:, :, columns], full_matrices=False))
+        for rows, columns in (whole if blocks is None else blocks)
+    ]
+    tops = [sigma.max(axis=1, initial=0.0, keepdims=True) for *_, sigma, _ in parts]
+    largest, step = np.max(tops, axis=0, initial=0.0), np.zeros((len(J), J.shape[2]), J.dtype)
+    for rows, columns, U, sigma, V in parts:
+        kept = (sigma > rtol * largest) & (largest > DERIVATIVE_MIN)
+        damped = np.where(kept, sigma**2 + (np.minimum(damping, 1.0) * largest) ** 2, 1.0)
+        inverse = np.where(kept, sigma / damped, 0.0)
+        along = inverse * np.einsum("bpk,bp->bk", U.conj(), error[:, rows])
+        step[:, columns] = -np.einsum("bkn,bk->bn", V.conj(), along)
+    return step

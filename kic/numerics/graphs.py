@@ -1,4 +1,4 @@
-"""Connected components of graphs."""
+"""Connected components of graphs, and blocks of sparse matrices."""
 
 from __future__ import annotations
 
@@ -17,3 +17,17 @@ def components(links: list[tuple[int, int]], count: int, *, strong: bool = False
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(count, count))
     found: np.ndarray = connected_components(graph, connection="strong" if strong else "weak")[1]
     return np.where(found == found[0], 0, np.where(found == 0, found[0], found)) if count else found
+
+
+def blocks(pattern: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the rows and columns of the blocks of a matrix with entries in a pattern (P, M).
+
+    Blocks share neither rows nor columns. Rows and columns without entries are in none.
+    """
+    rows, columns = np.nonzero(pattern)
+    count = len(pattern)
+    group = components(list(zip(rows.tolist(), (count + columns).tolist(), strict=True)), sum(pattern.shape))
+    return [
+        (np.flatnonzero(group[:count] == k), np.flatnonzero(group[count:] == k))
+        for k in np.unique(group[rows])
+    ]

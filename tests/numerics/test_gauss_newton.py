@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kic.numerics.gauss_newton import DAMPING_MIN, STALLED_FACTOR, gauss_newton
+from kic.numerics.gauss_newton import DAMPING_MIN, STALLED_FACTOR, gauss_newton, least_squares_step
+from kic.numerics.graphs import blocks
 
 
 def circle_and_line(points: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -53,3 +54,19 @@ def test_members_outside_their_region_are_abandoned():
     )
     assert norm[0] > 0.1
     assert np.abs(points[1] - [1, 0]).max() < 1e-14
+
+
+def test_blocks_are_solved_as_the_whole():
+    """A singular block, a regular one, and rows and columns of neither; shares are those of the whole."""
+    rng, J = np.random.default_rng(0), np.zeros((2, 8, 7))
+    rows, columns = [0, 2, 5, 6], [1, 4, 6]
+    J[:, [[row] for row in rows], columns] = rng.normal(size=(2, 4, 3))
+    J[:, [[1], [3], [4]], [0, 3, 5]] = 1e-3 * rng.normal(size=(2, 3, 1)) @ rng.normal(size=(2, 1, 3))
+    found = blocks((J != 0).any(axis=0))
+    assert [(a.tolist(), b.tolist()) for a, b in found] == [(rows, columns), ([1, 3, 4], [0, 3, 5])]
+    error = rng.normal(size=(2, 8))
+    for rtol, damping in ((1e-12, 0.0), (1e-12, 0.1), (0.1, 0.0)):
+        whole, parts = (least_squares_step(J, error, damping, rtol, b) for b in (None, found))
+        # the condition of the steps is at most 1e5
+        np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-9 * np.abs(whole).max())
+    assert not blocks(np.zeros((2, 3), dtype=bool))
