@@ -10,7 +10,8 @@ arithmetic encloses its Jacobian W on a tube of radius τ about X. With C, the i
 If the right-hand side is inside the tube, each q of the cell has exactly one closed state in it (Krawczyk).
 X is continuous, so that the states of all cells are one branch. They are within η of X, which encloses the
 third derivatives of the rows on the cell. Values and two derivatives at its centre complete the Taylor
-series, with all rounding errors, of the row less its polynomial.
+series, with all rounding errors, of the row less its polynomial. Loops that q does not move stand still, and
+are left out unless the row depends on them.
 
 The bounds are those of the recorded operations, with their constants as double numbers, and of the rows of
 the loops that are independent at `near`. The other rows are redundant there and hold at all nodes; that they
@@ -233,13 +234,13 @@ class _Problem:
     ) -> None:
         self.mechanism, self.near, self.of, self.angular = m, near, of, angular
         self.names, self.middle, self.half = box.names, box.middle, box.half
-        self.X, self.p = _Polynomials(states), _Polynomials(values)
+        self.states, self.p = states, _Polynomials(values)
         self.turning = np.array([row_unit(m, name) == "rad" for name in box.names])
         tree = m._model.tree
-        self.tube = np.full(len(states), _TUBE_RADIUS)
+        self.tubes = np.full(len(states), _TUBE_RADIUS)
         for column in tree.cols:
             if column[lay.KIND] == lay.PRISMATIC:
-                self.tube[column[lay.STATE]] *= m._model.length
+                self.tubes[column[lay.STATE]] *= m._model.length
 
     def trace(self, t: np.ndarray) -> None:
         """Record the equations with the pivots that serve at t (M,)."""
@@ -247,7 +248,8 @@ class _Problem:
         options: dict[str, Any] = {"of": self.of, "order": 3, "wrt": self.names, "close": "equations"}
         e = export_traces(self.mechanism, "coefficients", near=c, **options)
         assert e.answer is not None  # for the type checker
-        self.rows, self.system, self.low, self.high = system_parts(e.answer)
+        self.entries, (self.rows, self.system, self.low, self.high) = system_parts(e.answer)
+        self.X, self.tube = _Polynomials(self.states[self.entries]), self.tubes[self.entries]
 
     def bounds(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds of the errors (P,) and of those of their derivatives by t (P, M).
@@ -300,8 +302,10 @@ class _Problem:
         )
 
     def _run(self, trace: Trace, middle: np.ndarray, radius: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return middles and radii of the results for states (B, S)."""
-        x = [around(*pair) for pair in zip(middle.T, np.broadcast_to(radius, middle.shape).T, strict=True)]
+        """Return middles and radii of the results for entries (B, S) of states."""
+        x: list[Any] = [None] * len(self.states)
+        for k, *pair in zip(self.entries, middle.T, np.broadcast_to(radius, middle.shape).T, strict=True):
+            x[k] = around(*pair)
         found = trace.run(Functions, [x])
         made = []
         for out, entries in zip(trace.outputs, found, strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 from kic.errors import invalid
 from kic.export.trace import BINARY, UNARY, Argument, Graph, Scalar, Trace, make_trace, needed_nodes
 from kic.export.tracer import arctan2
+from kic.numerics.graphs import blocks
 
 
 class _Recording:
@@ -78,10 +79,12 @@ def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], or
     return make_trace(answer.name, graph, inputs.values(), made)
 
 
-def system_parts(answer: Trace) -> tuple[Trace, ...]:
-    """Return traces of an answer with "closure" and "q" as a system of the state.
+def system_parts(answer: Trace) -> tuple[np.ndarray, tuple[Trace, ...]]:
+    """Return traces of an answer with "closure" and "q" as a system of entries of the state.
 
     They are its rows; its rows and their Jacobian; values, G and H of all rows of the answer; and their D.
+    The entries come first. Those of loops that q does not move are left out unless the answer depends on
+    them, and so are the rows of these loops.
     """
     graph, (state,) = Graph(), answer.inputs
     assert state.default is not None  # for the type checker
@@ -97,11 +100,21 @@ def system_parts(answer: Trace) -> tuple[Trace, ...]:
 
     rows: list[Any] = [*found["closure"], *found["q"]]
     tangents = _tangents(graph, rows, {s.index: {n: 1.0} for n, s in enumerate(x)})
-    W = np.array([[row.get(n, 0.0) for n in range(state.size)] for row in tangents], object)
-    r: tuple[Argument, Any] = Argument("rows", (len(rows),)), rows
+    asked = [joined(k) for k in ("value", "G", "H", "D")]
+    needed = needed_nodes(graph, [graph.index(y) for _, made in asked for y in made.flat])
+    used = {graph.nodes[k].b for k in needed if graph.nodes[k].op == "input"}
+    pattern = np.array([[n in row for n in range(state.size)] for row in tangents], dtype=bool)
+    moving = [
+        block
+        for block in blocks(pattern)
+        if block[0][-1] >= len(found["closure"]) or used & {*block[1].tolist()}
+    ]
+    kept, entries = (np.sort(np.concatenate(x)) for x in zip(*moving, strict=True))
+    W = np.array([[tangents[k].get(n, 0.0) for n in entries.tolist()] for k in kept.tolist()], object)
+    r: tuple[Argument, Any] = Argument("rows", (len(kept),)), [rows[k] for k in kept.tolist()]
     jacobian: tuple[Argument, Any] = Argument("W", W.shape), W
-    parts = [r], [r, jacobian], [joined(k) for k in ("value", "G", "H")], [joined("D")]
-    return tuple(make_trace(answer.name, graph, [state], part) for part in parts)
+    parts = [r], [r, jacobian], asked[:3], asked[3:]
+    return entries, tuple(make_trace(answer.name, graph, [state], part) for part in parts)
 
 
 def _slopes(graph: Graph, k: int) -> list[tuple[int, Any]]:

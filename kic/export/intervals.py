@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-EPS = float(np.finfo(float).eps)
+EPS, _LEAST = float(np.finfo(float).eps), float(np.nextafter(0.0, 1.0))
 # bound of the error of library functions near one, and slack of their arguments
 _FUNCTION_ATOL, _SLACK = 8 * EPS, 1e-9
 # share that covers the rounding of sums of up to a thousand numbers that are not negative
@@ -43,6 +43,9 @@ class Interval:
             a, b = self.lo * self.lo, self.hi * self.hi
             inside = (self.lo < 0) & (self.hi > 0)
             return _outward(np.where(inside, 0.0, np.minimum(a, b)), np.maximum(a, b))
+        if isinstance(other, float):
+            a, b = self.lo * other, self.hi * other
+            return _outward(a, b) if other >= 0 else _outward(b, a)
         b = _interval(other)
         p, q, r, s = self.lo * b.lo, self.lo * b.hi, self.hi * b.lo, self.hi * b.hi
         lo = np.minimum(np.minimum(p, q), np.minimum(r, s))
@@ -64,7 +67,8 @@ def _interval(x: Any) -> Interval:
 
 
 def _outward(lo: Any, hi: Any) -> Interval:
-    return Interval(np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf))
+    # one to two units of the last digit, several times faster than np.nextafter
+    return Interval(lo - (np.abs(lo) * EPS + _LEAST), hi + (np.abs(hi) * EPS + _LEAST))
 
 
 def around(middle: Any, radius: Any) -> Interval:
