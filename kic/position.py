@@ -14,7 +14,7 @@ from kic.errors import ConfigurationError, InputError, batch_indices, invalid
 from kic.numerics.arrays import as_numbers, broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.continuation import continue_from
+from kic.transfer.continuation import continue_from, placed
 from kic.transfer.coordinate_transfer import TRIES_MAX
 from kic.transfer.limits import Limits, MotionLimits
 from kic.transfer.targets import BatchTargets, Targets
@@ -255,6 +255,7 @@ class _PositionProblem:
             if self.reasons:
                 members = np.array([b for b in members.tolist() if b not in self.reasons], dtype=np.intp)
             start, target = self.start[members], self.target[members]
+        start = placed(self.closure, start, target)
         states, share = self.closure.track(start, target, tries=TRIES_MAX)
         failed = share < 1
         if failed.any():

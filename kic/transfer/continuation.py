@@ -32,7 +32,7 @@ CORRECTION_FACTOR, CORRECTION_MIN = 0.2, 3e-3
 # largest excursion of the Newton iteration, in units of the largest correction
 EXCURSION_FACTOR = 2.0
 # a step is certified along chords: their largest number and approximate length (rad, lengths)
-CHORDS_MAX, CHORD_LENGTH = 6, 0.1
+CHORDS_MAX, CHORD_LENGTH = 12, 0.05
 # largest distance of a dead centre at the end of a path from the last certified state (rad, lengths). No
 # certificate exists at a dead centre, and a gap of about the square of this distance would be missed
 DEAD_CENTRE_DISTANCE_MAX = 3e-4
@@ -79,6 +79,40 @@ class Outcome:
     states: np.ndarray
     reasons: list[str]
     share: np.ndarray
+
+
+def placed(closure: Closure, start: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return closed states (B, S) with bodies on free joints at their poses among the targets (B, P).
+
+    This is done for bodies with which no other row moves. Their motion closes the loops all along, and stays
+    on the branch.
+    """
+    t = closure.transfer
+    item = t.system.rows.item_of[t.system.picked]
+    items, kinds = t.system.rows.items[item], t.tree.cols[:, lay.KIND]
+    # a coordinate depends on itself alone
+    alone = items[:, [lay.FRAME_B]] == np.arange(t.tree.size)
+    moving = t.system.moving[item] & ((items[:, [lay.ITEM]] != lay.COORDINATE) | alone)
+    for _, first, turn in closure.held:
+        point, axes = np.arange(first, turn), np.arange(turn, turn + 9)
+        own = np.flatnonzero(moving[first])
+        slides, ball = own[kinds[own] == lay.PRISMATIC], own[kinds[own] == lay.BALL]
+        is_free = len(point) == len(slides) == len(ball) == 3 and len(own) == 6
+        if not is_free or np.delete(moving, [*point, *axes], axis=0)[:, own].any():
+            continue
+        goal = closure.goal(target)
+        values, G = closure.rows(start)
+        about = _turn_between(values[:, axes], goal[:, axes])
+        turning = np.cross(about[:, None], values[:, axes].reshape(-1, 3, 3)).reshape(-1, 9, 1)
+        step = np.zeros((len(start), t.tree.size))
+        step[:, ball] = (np.linalg.pinv(G[:, axes][:, :, ball]) @ turning)[..., 0]
+        start = closure.moved(start, step)
+        values, G = closure.rows(start)
+        step = np.zeros_like(step)
+        away = (goal - values)[:, point, None]
+        step[:, slides] = np.linalg.solve(G[:, point][:, :, slides], away)[..., 0]
+        start = closure.moved(start, step)
+    return start
 
 
 def continue_to(

@@ -157,6 +157,33 @@ def test_large_turns(turn: float) -> None:
     assert np.abs(loose.at({"a": pose})._displacement("a") - pose.as_matrix()).max() < 1e-14
 
 
+def test_a_floating_base_with_a_loop() -> None:
+    """It goes to any pose at once, and the loop moves as on the ground; rows of the world still follow."""
+    fixed, rng = kic.load("four-bar"), np.random.default_rng(0)
+    joints = [replace(j, bodies=tuple({"ground": "base"}.get(b, b) for b in j.bodies)) for j in fixed.joints]
+    base = kic.Joint(
+        "float", "free", ("ground", "base"), at=(0.1, -0.2, 0.3), axis=(0, 0, 1), axis2=(0, 1, 0)
+    )
+    bodies = [kic.Body("base", at=(1.0, 0.5, -0.4)), *fixed.bodies]
+    m = replace(fixed, bodies=bodies, joints=[base, *joints], coordinates=["float", "A"])
+    ref, turns = m.at(), Rotation.from_rotvec([[0, 0, 3.1], *rng.uniform(-1.7, 1.7, (4, 3))])
+    poses = RigidTransform.from_components(rng.uniform(-5, 5, (5, 3)), turns)
+    A = float(ref.value("A")) + rng.uniform(-0.3, 0.3, 5)
+    expected = fixed.at({"A": A}, near=fixed.at())
+    for c in (
+        m.at({"float": poses, "A": A}),
+        m.at({"base": poses, "A": A}, near=m.at({"base": poses[1]} | {"A": A[1]})),
+    ):
+        assert_allclose(c.value(["B", "C", "D"]), expected.value(["B", "C", "D"]), rtol=0, atol=1e-12)
+        assert_allclose(c.pose("base").as_matrix(), poses.as_matrix(), rtol=0, atol=1e-12)
+        assert_allclose(c.pose("crank").as_matrix(), (poses * expected.pose("crank")).as_matrix(), atol=1e-12)
+    # the height of the tip above the ground, which moves with the base
+    some = RigidTransform.from_components([0.1, 0.2, 0.3], Rotation.from_rotvec([0.1, -0.2, 0.1]))
+    tip = (some * fixed.at({"A": A[0]}).pose("coupler")).apply(fixed.points[0].at)
+    c = m.at({"base": some, "tip.y": tip[1]})
+    assert float(c.value("A")) == pytest.approx(A[0], abs=1e-10)
+
+
 def test_bodies_that_move_in_a_plane_or_turn_about_one_direction() -> None:
     m = kic.load("three-legged-robot")
     pose = transform(np.array([0.1, 0.05, 0.0]), np.array([0.0, 0.0, 0.3]))
