@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
+from humanoid import humanoid as file_of_humanoid
+from scipy.spatial.transform import RigidTransform
 
 import kic
 from benchmarks import (
@@ -90,8 +93,25 @@ def biped(free: bool) -> dict[str, Work]:
     return couplings.works(free_base.biped(free), "pelvis")
 
 
+def robot_file() -> dict[str, Work]:
+    """Read a humanoid of 60 degrees of freedom with loops, move it, and find its passive ones."""
+    if find_spec("mujoco") is None:
+        return {}
+    text = file_of_humanoid()
+    m = kic.from_mjcf(text)
+    ref = m.at()
+    values = {name: float(ref.value(name)) for name in m.coordinates if not name.startswith("base.")}
+    inputs = {"base": RigidTransform.identity(), **values, "neck_motor": 0.2}
+    return {
+        "read": lambda: kic.from_mjcf(text),
+        "move": lambda: m.at(inputs, near=ref),
+        "passive": lambda: m.replace(name="other").mobility().passive_freedoms,
+    }
+
+
 Subject = tuple[Callable[[], dict[str, Work]], tuple[str, ...]]
 MODEL = (couplings.DYNAMICS, couplings.RATES, "inverse dynamics", "forward dynamics")
+FILE = ("read", "move", "passive")
 CLOSING = ("prepare_position", "at(near=…)")
 # a function that returns the jobs, and their names, for each subject; peers only if they are installed
 SUBJECTS: dict[str, Subject] = {
@@ -120,6 +140,7 @@ SUBJECTS: dict[str, Subject] = {
     },
     **{f"humanoid, mimic {flag}": (partial(humanoid, flag), MODEL) for flag in (True, False)},
     **{f"biped, free {flag}": (partial(biped, flag), MODEL) for flag in (True, False)},
+    "file of a humanoid": (robot_file, FILE),
     **{c.title: (partial(swing, c), ("run", "right-hand side, twice")) for c in swings.CASES},
 }
-PEERS = {"peer", loops.SIX_ROWS, loops.THREE_ROWS}
+PEERS = {"peer", *FILE, loops.SIX_ROWS, loops.THREE_ROWS}
