@@ -23,6 +23,7 @@ from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
 from kic.numerics.caches import without_caches
 from kic.numerics.gauss_newton import gauss_newton
+from kic.numerics.graphs import blocks
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import EPS
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
@@ -80,6 +81,12 @@ class Closure:
         goal = np.zeros((len(target), len(t.scale)))
         goal[:, : t.size] = target / t.scale[: t.size]
         return goal
+
+    @cached_property
+    def blocks(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """List of rows that share no columns with others, and of the columns that move them."""
+        system = self.transfer.system
+        return blocks(system.moving[system.rows.item_of[system.picked]])
 
     @cached_property
     def compiled(self) -> bool:
@@ -255,6 +262,7 @@ class Closure:
             step_max=np.where(self.turning, 1.0, np.inf),
             enough=1e-15 * (1 + np.abs(goal).max(axis=1, initial=0.0)),
             inside=None if within is None else inside,
+            blocks=self.blocks if len(self.blocks) > 1 else None,
         )
         if t.tolerance:
             others = np.linalg.norm((goal - self.rows(states)[0]) * (1 - kept), axis=1)

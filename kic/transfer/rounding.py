@@ -10,7 +10,7 @@ axis explains them, that axis is wrong, and not rounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,6 @@ from kic.kinematics.queries import output_query
 from kic.kinematics.tree import Tree, frame_axes
 from kic.numerics.arrays import stepping
 from kic.numerics.gauss_newton import gauss_newton
-from kic.numerics.graphs import components
 from kic.numerics.linalg import pivoted_qr, unit
 from kic.numerics.tolerances import EPS
 from kic.transfer.closure import PINV_RTOL, Closure
@@ -135,7 +134,7 @@ def rounded_loops(
         return 0.0, [], []
     G = closure.rows(state)[1][0]
     found, tilts, total = list[RoundedLoops](), list[list[TiltedAxis]](), 0
-    for own, free in _separate_loops(closure):
+    for own, free in closure.blocks:
         made, tilted = _rounded(closure, state, own, free)
         tilts += [tilted] * bool(tilted)
         if made is not None:
@@ -145,17 +144,6 @@ def rounded_loops(
     if len(independent_rows(G, tolerance)) != total:
         return 0.0, [], tilts
     return tolerance, found, tilts
-
-
-def _separate_loops(closure: Closure) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of loops that share no joint with others, and the columns that move them."""
-    system = closure.transfer.system
-    moving = system.moving[system.rows.item_of[system.picked]]
-    rows, columns = np.nonzero(moving)
-    links = list(zip(rows.tolist(), (len(moving) + columns).tolist(), strict=True))
-    group = components(links, sum(moving.shape))
-    for k in np.unique(group[: len(moving)]):
-        yield np.flatnonzero(group[: len(moving)] == k), np.flatnonzero(group[len(moving) :] == k)
 
 
 def _rounded(
