@@ -273,6 +273,7 @@ def closed_state(
     known = {DESCRIBED: described, **known}
     if not np.array_equal(clipped := limits.clipped(described), described):
         known["the zero within the limits"] = clipped
+        known["the middle of the limits that it exceeds"] = limits.clipped(described, inwards=0.5)
     state, origin = _nearest(residuals, own or known, limits, 0 if own else SAMPLED_STARTS)
     made = ClosedState(state)
     left, worst = residuals.worst(made.state)
@@ -289,7 +290,8 @@ def closed_state(
         gaps = residuals.describe(described, model.description.units.length or "length units")
         made.remarks.append(f"loops were open as described: {gaps}; a search from {origin} closed them.")
     elif origin != DESCRIBED:
-        made.remarks.append(f"loops are closed as described, and where a search from {origin} led.")
+        where = "" if own else ", but beyond limits"
+        made.remarks.append(f"loops are closed as described{where}, and where a search from {origin} led.")
     beyond = [name for name, excess in limits.excesses(state).items() if excess > VIOLATION_ATOL]
     if beyond:
         made.remarks.append(f"coordinates beyond their limits where the loops close: {', '.join(beyond)}.")
@@ -314,11 +316,17 @@ class _Limits:
         lower, upper = np.array(pairs, dtype=float).reshape(-1, 2).T
         return lower, upper
 
-    def clipped(self, state: np.ndarray) -> np.ndarray:
-        """Return a state with the coordinates of the tree within their limits."""
+    def clipped(self, state: np.ndarray, inwards: float = 0.0) -> np.ndarray:
+        """Return a state with the coordinates of the tree within their limits.
+
+        Those beyond a limit are placed `inwards` of it by a share of their range, if it is finite.
+        """
         made, (columns, entries) = state.copy(), self.model.tree.single_columns
-        lower, upper = self.columns()
-        made[entries] = np.clip(state[entries], lower[columns], upper[columns])
+        lower, upper = (x[columns] for x in self.columns())
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = inwards * (upper - lower)
+        x, margin = state[entries], np.where(np.isfinite(margin), margin, 0.0)
+        made[entries] = np.where(x < lower, lower + margin, np.where(x > upper, upper - margin, x))
         return made
 
     def allow(self, state: np.ndarray) -> bool:
@@ -394,12 +402,16 @@ def _nearest(
 ) -> tuple[np.ndarray, str]:
     """Return the first closed state within limits from starts by name, else the nearest of samples.
 
-    Also return the name of the start. Samples and distances are `around` a state, by default the first start.
+    Also return the name of the start. Samples and distances are `around` a state, by default the first start,
+    which is kept if its loops are closed and no other one leads within limits.
     """
     known = list(starts.items())
     tree, (first, zero) = residuals.tree, known[0]
-    if residuals.worst(zero)[0] <= EXACT_RTOL:
+    is_closed = residuals.worst(zero)[0] <= EXACT_RTOL
+    if is_closed and (limits.allow(zero) or len(known) == 1):
         return zero, first
+    if is_closed:  # other starts of the file may lead within limits
+        samples = 0
     zero = zero if around is None else around
     lower, upper = limits.columns()
     best: tuple[float, float, np.ndarray, str] | None = None
@@ -437,6 +449,8 @@ def _nearest(
                 best = max(out, VIOLATION_ATOL), far, state, origin
         if inside == SAMPLES_ENOUGH or closed == CLOSED_SAMPLES_MAX:
             break
+    if is_closed:
+        return known[0][1], first
     if best is not None:
         return best[2], best[3]
     assert rough is not None  # for the type checker: the first start is always tried
@@ -776,15 +790,31 @@ def _values_between(joint: Joint, loop: Loop, T: np.ndarray) -> tuple[float, ...
 
 
 def default_coordinates(mechanism: Mechanism, wanted: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the first of some sets that drives a closed mechanism, else the best conditioned, or None."""
+    """Return the first of some sets that drives a closed mechanism, alone or with the best others, or None.
+
+    If there is none, the best conditioned coordinates are returned.
+    """
     if mechanism._model.tree.open:
         return None
     if not mechanism.dof:
         return ()
+    wanted = [names for names in wanted if names]
     for names in wanted:
-        if names and _drives(mechanism, names):
+        if _drives(mechanism, names):
             return names
-    # coordinates of rods come last
+    best = _best(mechanism)
+    for names in wanted if best else ():
+        try:
+            made = (*names, *mechanism.replace(coordinates=best).lock(names).coordinates)
+        except KicError:
+            continue
+        if _drives(mechanism, made):
+            return made
+    return best
+
+
+def _best(mechanism: Mechanism) -> tuple[str, ...] | None:
+    """Return the best conditioned coordinates of a closed mechanism, or None; those of rods come last."""
     hinges = [c for joint in mechanism.joints if joint.type not in ROD_TYPES for c in joint.components]
     has_rods = any(joint.type in ROD_TYPES for joint in mechanism.joints)
     for among in (hinges, None) if has_rods else (None,):

@@ -670,7 +670,9 @@ class _Builder:
         sets = (tuple(dict.fromkeys((*free, *actuated))), actuated)
         names = default_coordinates(made, sets)
         if names:
-            how = "are the actuated joints" if names in sets else "were chosen by their condition"
+            others = ", and others by their condition" if {*actuated} < {*names} - {*free} else ""
+            are_driven = actuated and {*actuated} <= {*names}
+            how = f"are the actuated joints{others}" if are_driven else "were chosen by their condition"
             self.robot.remark(0, f"the default coordinates {how}: {', '.join(names)}.")
         elif names is None:
             self.robot.remark(

@@ -208,3 +208,51 @@ def test_a_key_frame_of_a_file_without_loops_has_a_remark():
     for options in ({"key": "home"}, {"near": {"A": 0.3}}):
         assert any("has no effect" in remark for remark in kic.from_mjcf(text, **options).remarks)
     assert not any("has no effect" in remark for remark in kic.from_mjcf(text).remarks)
+
+
+def parallelogram(limit: str, more: str = "") -> kic.Mechanism:
+    """Return a parallelogram that is closed at the zero of its file, with a limit of its crank."""
+    hinge = (
+        '<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/><origin xyz="{4}"/>{5}</joint>'
+    )
+    axis = '<axis xyz="0 0 1"/>'
+    joints = [
+        hinge.format(
+            "A", "revolute", "base", "crank", "0 0 0", axis + f'<limit {limit} effort="1" velocity="1"/>'
+        ),
+        hinge.format("B", "continuous", "crank", "rod", "0 0.2 0", axis),
+        hinge.format("D", "continuous", "base", "rocker", "0.3 0 0", axis),
+        hinge.format("f1", "fixed", "rod", "e1", "0.3 0 0", ""),
+        hinge.format("f2", "fixed", "rocker", "e2", "0 0.2 0", ""),
+    ]
+    links = "".join(f'<link name="{n}"/>' for n in ("base", "crank", "rod", "rocker", "e1", "e2"))
+    return kic.from_urdf(
+        f'<robot name="r">{links}{"".join(joints)}{more}</robot>', loops=[("e1", "e2", "revolute")]
+    )
+
+
+def test_a_zero_beyond_the_limits_is_left_for_a_start_within():
+    """A parallelogram turns its rocker as its crank."""
+    m = parallelogram('lower="0.1" upper="1"')
+    turn = float(m.at().value("A"))
+    assert 0.1 <= turn <= 1
+    assert float(m.at().value("D")) == pytest.approx(turn, abs=1e-9)
+    assert any("but beyond limits" in remark for remark in m.remarks)
+    assert not any("beyond their limits" in remark for remark in m.remarks)
+    assert float(parallelogram('lower="-1" upper="1"').at().value("A")) == 0.0
+    # with limits that no start satisfies, it stays where it is described
+    out = parallelogram('lower="4" upper="4.001"')
+    assert float(out.at().value("A")) == 0.0
+    assert any("beyond their limits where the loops close: A" in remark for remark in out.remarks)
+
+
+def test_motors_that_leave_joints_free_are_coordinates_with_others():
+    """A pendulum on the rod has no motor; the rocker has one, and the crank would serve as well."""
+    pendulum = (
+        '<link name="bob"/><joint name="P" type="continuous"><parent link="rod"/><child link="bob"/>'
+        '<axis xyz="0 0 1"/></joint><transmission name="t"><type>SimpleTransmission</type><joint name="D"/>'
+        '<actuator name="m"/></transmission>'
+    )
+    m = parallelogram('lower="-1" upper="1"', pendulum)
+    assert (m.dof, m.actuators, m.coordinates) == (2, ("D",), ("D", "P"))
+    assert any("the actuated joints, and others by their condition: D, P" in remark for remark in m.remarks)
