@@ -28,7 +28,7 @@ BOUNDS = {
     "simulate": (18000, 30, 5500),
 }
 # the first call of a fresh mechanism
-COLD_BOUND = (135, 18, 67)
+COLD_BOUND = (135, 17, 69)
 all_traces = cache(traces)
 
 
