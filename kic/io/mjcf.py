@@ -70,11 +70,11 @@ def from_mjcf(
         Path of the file, its text, which starts with "<", or a compiled model.
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one the actuated
-        joints if they can drive it, else the best conditioned.
+        joints, with the best conditioned others if they alone cannot drive it.
     near : dict of str to float, optional
         Values of joints from which the loops are closed; "ball.1" to "ball.3" are the rotation vector of a
-        ball joint. No other start is used then. By default the zero of the file is tried first, then its key
-        frames, then the zero within the limits, and then samples within them.
+        ball joint. No other start is used then. By default the first start counts from which the loops
+        close within limits: the zero of the file, its key frames, the zero within the limits, and samples.
     key : str, optional
         Key frame from which the loops are closed, with the values of `near` in place of its own. Both have
         no effect on a file without loops, which is a remark.

@@ -62,11 +62,11 @@ def from_urdf(
         Acceleration of gravity, which URDF does not contain.
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the
-        file's transmissions if they can drive it, else the best conditioned.
+        file's transmissions, with the best conditioned others if they alone cannot drive it.
     near : dict of str to float, optional
-        Values of joints from which the loops are closed; no other start is used then. By default the zero of
-        the file is tried first, then the zero within the limits, and then samples within them. It has no
-        effect on a file without loops, which is a remark.
+        Values of joints from which the loops are closed; no other start is used then. By default the first
+        start counts from which the loops close within limits: the zero of the file, the zero within the
+        limits, and samples. It has no effect on a file without loops, which is a remark.
     spins : {"held", "free"}
         "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
         `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
