@@ -45,7 +45,7 @@ from kic.numerics.linalg import unit
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
-from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops, tilt_phrase
+from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops, tilt_sentence
 
 # residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
@@ -594,10 +594,11 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     """
     model = mechanism._model
     tolerance, loops, tilts = rounded_loops(model.closure(()), model.tree.reference_state)
+    tilts = [] if mechanism.closure_tolerance else tilts
     if tolerance <= mechanism.closure_tolerance and not tilts:
         return mechanism
     unit_of_length = mechanism.units.length or "length units"
-    remarks = [f"a condition of loops contributes little{tilt_phrase(axes)}." for axes in tilts]
+    remarks = [f"t{tilt_sentence(axes)[1:]}" for axes in tilts]
     for loop in loops:
         sizes = (loop.length, unit_of_length), (loop.angle, "rad")
         missed = [f"{size:.1g} {unit}" for size, unit in sizes if size > MISSED_MIN]

@@ -28,7 +28,7 @@ from kic.transfer.finite_mobility import (
 )
 from kic.transfer.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
 from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
-from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_phrase
+from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_sentence
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
@@ -287,15 +287,15 @@ class Mobility:
                 f"the strongest kept, the weakest kept {strong[-1]:.1e}.{below}"
             )
         number = int((strong < WEAK_CONDITION_RTOL).sum())
+        turned = " ".join(map(tilt_sentence, rounded_loops(self._closure, self._state)[2]))
         if not number:
-            return ""
+            return turned
         weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
         tolerance = self._sufficient_tolerance(kept - number)
-        turned = "".join(map(tilt_phrase, rounded_loops(self._closure, self._state)[2]))
         return (
-            f"The weakest {weakest} {strong[-number]:.1e} of the strongest{turned}. If that is rounding of "
+            f"The weakest {weakest} {strong[-number]:.1e} of the strongest. {turned} If that is rounding of "
             f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."
-        )
+        ).replace("  ", " ")
 
     def _sufficient_tolerance(self, rank: int) -> float:
         """Return a closure_tolerance that keeps `rank` conditions over the whole range of motion."""

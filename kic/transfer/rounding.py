@@ -33,7 +33,7 @@ from kic.transfer.rank import independent_rows
 ZERO_SHARE, EXACT_SHARE, ROUNDED_SHARE_MAX = 4 * EPS, 64 * EPS, 8e-3
 # share of the residual of closed configurations that exact conditions may miss, and residual of steps
 EXACT_FACTOR, STEP_RESIDUAL = 0.1, 1e-14
-# the largest of loops that move without: their conditions may be meant
+# the largest of rounded places, and of loops that move without: their conditions may be meant
 MOVING_SHARE_MAX = 1e-3
 # ratio of successive singular values between which a rank is sought: the smallest rank, and others
 GAP_MIN, FURTHER_GAP_MIN = 10.0, 100.0
@@ -50,8 +50,8 @@ PROVED_DISTANCE_MIN = 0.1
 # the largest residuals along it that a tilt may explain, the share of them that it may leave, also compared
 # with the tilt that explains them best, and the largest tilt of rounding
 TILTED_SHARE_MAX, TILT_MISFIT_MAX, TILT_RATIO_MAX, ROUNDED_TILT_MAX = 0.1, 0.1, 5.0, 3e-3
-# complex step of an axis, and joints with one axis
-AXIS_STEP, AXIAL_TYPES = 1e-30, ("revolute", "prismatic", "cylindrical")
+# complex step of an axis, joints with one axis, and singular values of tilts that change nothing
+AXIS_STEP, AXIAL_TYPES, TILT_RTOL = 1e-30, ("revolute", "prismatic", "cylindrical"), 1e-3
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,10 @@ def _rounded(
         motion = motion_beyond(closure, state, rank, own, free, TILTED_SHARE_MAX)
         if motion.distance < PROVED_DISTANCE_MIN:
             continue
-        tilts = _tilts(closure, motion, rank, own, free) if motion.share > MOVING_SHARE_MAX else []
-        if motion.share < most and min((tilt.angle for tilt in tilts), default=0.0) < ROUNDED_TILT_MAX:
+        tilts, is_rounding = list[TiltedAxis](), True
+        if motion.share > MOVING_SHARE_MAX:
+            tilts, is_rounding = _tilts(closure, motion, rank, own, free)
+        if motion.share < most and is_rounding:
             exact = motion.share <= EXACT_FACTOR * closure.limit
             return None if exact else _described(closure, state, motion, rank, own, free), wrong
         wrong = wrong or tilts
@@ -185,7 +187,8 @@ def _described(
     t = closure.transfer
     left = pivoted_qr(closure.rows(state)[1][0][np.ix_(own, free)].T)[1][rank:]
     rows, missed = t.system.rows, motion.missed
-    angular = rows.items[rows.item_of[t.system.picked[own]], lay.ITEM] == lay.DOT1
+    kinds = rows.items[rows.item_of[t.system.picked[own]], lay.ITEM]
+    angular = ~np.isin(kinds, (lay.POINT, lay.DOT2, lay.DISTANCE))
     length = (missed * t.scale[own])[~angular].max(initial=0.0)
     parts = tuple(dict.fromkeys(t.owners[row] for row in own[left]))
     return RoundedLoops(parts, float(length), float(missed[angular].max(initial=0.0)), motion.share, rank)
@@ -276,20 +279,21 @@ def motion_beyond(
     return MotionBeyond(np.concatenate(passed), missed, float(share), float(least), distance)
 
 
-def tilt_phrase(tilts: Sequence[TiltedAxis]) -> str:
-    """Return the axes that explain a condition as the end of a sentence on it; '' if there are none."""
+def tilt_sentence(tilts: Sequence[TiltedAxis]) -> str:
+    """Return a sentence on axes that explain what conditions miss; '' if there are none."""
     turns = []
     for tilt in tilts:
         axis = ", ".join(f"{x:.5g}" for x in tilt.axis + 0.0)
         turns.append(f"that of '{tilt.joint}' by {tilt.angle:.2g} rad to ({axis})")
-    return f"; turning one axis makes it redundant: {either(turns)}" if turns else ""
+    return f"Turning one axis makes a condition of its loops redundant: {either(turns)}." if turns else ""
 
 
 def _tilts(
     closure: Closure, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
-) -> list[TiltedAxis]:
+) -> tuple[list[TiltedAxis], bool]:
     """Return the axes of which the tilt explains what rows miss along a motion, the best first.
 
+    Also return True if rounding explains it: small tilts of all axes leave no more than rounded places make.
     Motions of the columns explain no part of what is left of a row beyond the rank.
     """
     t, states = closure.transfer, motion.states
@@ -298,7 +302,7 @@ def _tilts(
     beyond = np.swapaxes(np.linalg.svd(G[:, own][:, :, free])[0][:, :, rank:], 1, 2)
     missed = np.einsum("brp,bp->br", beyond, values[:, own]).ravel()
     tied = {t.owners[row] for row in own} | {t.tree.columns[k].partition(".")[0] for k in free}
-    made = list[tuple[float, TiltedAxis]]()
+    made, every = list[tuple[float, TiltedAxis]](), [np.zeros((missed.size, 0))]
     with stepping():
         for joint in description.joints:
             if joint.name not in tied or joint.type not in AXIAL_TYPES:
@@ -312,13 +316,24 @@ def _tilts(
                 tree = Tree(replace(description, joints=joints))
                 change = _closure_values(tree, states.astype(complex)).imag / AXIS_STEP / scale
                 changes.append(np.einsum("brp,bp->br", beyond, change[:, own]).ravel())
-            A = np.stack(changes, axis=1)
-            x = np.linalg.lstsq(A, -missed)[0]
-            left = float(np.linalg.norm(missed + A @ x))
-            if left < TILT_MISFIT_MAX * np.linalg.norm(missed):
+            every.append(np.stack(changes, axis=1))
+            x, left = _fit(every[-1], missed)
+            if left < TILT_MISFIT_MAX:
                 made.append((left, TiltedAxis(joint.name, float(np.linalg.norm(x)), unit(axis + across @ x))))
     made.sort(key=lambda pair: pair[0])
-    return [tilt for left, tilt in made if left < TILT_RATIO_MAX * made[0][0]]
+    tilts = [tilt for left, tilt in made if left < TILT_RATIO_MAX * made[0][0]]
+    A = np.concatenate(every, axis=1)
+    x = _fit(A, missed)[0]
+    turns = [float(np.linalg.norm(one)) for one in x.reshape(-1, 2)]
+    turns.append(min((tilt.angle for tilt in tilts), default=0.0))
+    is_rounding = max(turns) < ROUNDED_TILT_MAX and np.abs(missed + A @ x).max() < MOVING_SHARE_MAX
+    return tilts, bool(is_rounding)
+
+
+def _fit(A: np.ndarray, missed: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the smallest x that fits A x = -missed best, and the share that is left."""
+    x = np.linalg.lstsq(A, -missed, rcond=TILT_RTOL)[0]
+    return x, float(np.linalg.norm(missed + A @ x) / np.linalg.norm(missed))
 
 
 def _closure_values(tree: Tree, states: np.ndarray) -> np.ndarray:
