@@ -13,6 +13,7 @@ from kic.configuration import Configuration, flat_states
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
+from kic.description.units import row_unit
 from kic.errors import InputError, KicError, SingularError, short_repr
 from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
@@ -183,6 +184,13 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
         there = _turned(mechanism, poses, name) if name in turns else found.value(name)
         if not np.allclose(numbers(name, value), there, rtol=CONSISTENT_RTOL, atol=CONSISTENT_RTOL):
             got = short_repr(value)
+            if not _rank(reference, [name]):
+                message = (
+                    f"'{name}' of '{mechanism.name}' must keep its value {there:.6g}, got {got}: it is at "
+                    "rest to first order in the reference configuration. Move the mechanism first: lock "
+                    "others at values, and unlock them."
+                )
+                raise SingularError(message, key="values", names=(name,))
             message = f"`values` must agree: the others give {name} = {there:.6g}, got {got}. Leave one out."
             raise InputError(message, key="values", name=name)
     made = described_at(mechanism, state, poses)
@@ -222,7 +230,12 @@ def _independent(
 
 def _rank(reference: Configuration, rows: list[str]) -> int:
     """Return the number of independent rows in the reference configuration; those of coordinates are 1."""
-    G = reference.coefficients(rows, order=1).G
+    m = reference._model.description
+    sizes = [
+        np.array([1.0 if row_unit(m, row) == "rad" else m._model.length for row in names])
+        for names in (rows, m.coordinates)
+    ]
+    G = reference.coefficients(rows, order=1).G / sizes[0][:, None] * sizes[1]
     return int(np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max(initial=1.0)))
 
 

@@ -279,6 +279,8 @@ def test_a_lock_of_a_rocker_at_its_dead_centre_raises(coordinates) -> None:
     )
     with raises(kic.SingularError, names=("D",), key="values"):
         m.lock("D")
+    with raises(kic.SingularError, names=("D",), key="values"):
+        m.lock({"D": -0.1})
     assert m.lock("C").coordinates == ("R",)
     moved = m.lock({"A": 0.3}).unlock()
     assert (moved.dof, moved.lock("D").coordinates) == (2, ("R",))
@@ -335,3 +337,16 @@ def test_swings_of_joints_that_stay_at_the_reference() -> None:
             m.lock(given)
     assert m.replace("T", swing=None, swing_axis=None).lock({"T": [0.1, 0.2]}).coordinates == ("K",)
     assert m.lock("T").coordinates == ("K",)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e10])
+def test_locks_do_not_depend_on_the_unit_of_length(size: float) -> None:
+    z = (0, 0, 1)
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), z),
+        kic.Joint("B", "revolute", ("a", "b"), (size, size, 0), z),
+        kic.Joint("C", "revolute", ("b", "c"), (3 * size, 0, 0), z),
+        kic.Joint("S", "prismatic", ("c", "ground"), (0, 0, 0), (1, 0, 0)),
+    ]
+    m = kic.Mechanism("slider-crank", [kic.Body(name) for name in "abc"], joints, coordinates=["S"])
+    assert (m.lock("S").dof, m.lock({"A": 0.01}).dof, m.lock(["A"]).dof) == (0, 0, 0)
