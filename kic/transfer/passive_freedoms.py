@@ -428,7 +428,7 @@ def _passive_freedom(
 
 def _groups(bodies: BodyTwists, basis: TwistBasis) -> Iterator[tuple[frozenset[int], np.ndarray]]:
     """Yield groups of joined units with a motion (f,) that is not one of smaller groups in them."""
-    level = {frozenset([u]) for u in range(1, bodies.count)}
+    level = {frozenset([u]) for u in range(1, bodies.count if basis.X.size else 1)}
     count, found = len(level), list[tuple[frozenset[int], np.ndarray]]()
     while level:
         groups = sorted(level, key=sorted)

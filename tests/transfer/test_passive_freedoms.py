@@ -391,3 +391,18 @@ def test_messages_are_printed_once() -> None:
     assert said in report_data(m, m.at())["mobility"]
     assert said in " ".join(CliRunner().invoke(main, ["check", "rssr"]).output.split())
     assert said in " ".join(CliRunner().invoke(main, ["report", "rssr"]).output.split())
+
+
+def test_a_rigid_loop_beside_a_joint_has_none() -> None:
+    """Nothing of its loop moves, and an arm on it is no part of a loop."""
+    z = (0, 0, 1)
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), z),
+        kic.Joint("B", "revolute", ("a", "b"), (1, 2, 0), z),
+        kic.Joint("C", "revolute", ("b", "ground"), (2, 0, 0), z),
+        kic.Joint("E", "revolute", ("a", "c"), (0, 1, 0), z),
+    ]
+    m = kic.Mechanism("arm on a truss", [kic.Body(name) for name in "abc"], joints, coordinates=["E"])
+    assert (m.dof, m.mobility().passive_freedoms) == (1, ())
+    with pytest.raises(kic.ConfigurationError):
+        m.at({"A": 0.3})
