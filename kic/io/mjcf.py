@@ -74,7 +74,8 @@ def from_mjcf(
     near : dict of str to float, optional
         Values of joints from which the loops are closed; "ball.1" to "ball.3" are the rotation vector of a
         ball joint. No other start is used then. By default the first start counts from which the loops
-        close within limits: the zero of the file, its key frames, the zero within the limits, and samples.
+        close within limits: the zero of the file, its key frames, the zero within the limits, their middle,
+        and samples if the loops are open at the zero.
     key : str, optional
         Key frame from which the loops are closed, with the values of `near` in place of its own. Both have
         no effect on a file without loops, which is a remark.

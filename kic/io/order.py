@@ -235,13 +235,15 @@ class JointOrder:
         """Return the frame (4, 4) of a body's link in the reference configuration, or None.
 
         Links that kic wrote have the axes of the world in that configuration, and the frame of the link in
-        the file that was read is a frame of the package, too.
+        the file that was read is a frame of the package, too. A frame that the file itself gives this name
+        has another one in the mechanism.
         """
-        names = f"{body}_frame", f"{link}_frame"
+        names, known = (f"{body}_frame", f"{link}_frame"), {frame.name for frame in self._mechanism.frames}
         frames = [frame for frame in self._mechanism.frames if frame.name in names]
         for frame in frames:
-            there = self._axes_of.get(frame.name)
-            if there is not None and np.abs(np.array(frame.axes).T - there).max() < WRITTEN_ATOL:
+            there, renamed = self._axes_of.get(frame.name), f"{frame.name}_frame"
+            own = renamed in known and renamed not in self._axes_of
+            if there is not None and not own and np.abs(np.array(frame.axes).T - there).max() < WRITTEN_ATOL:
                 return None
         found = [transform(frame.origin, np.array(frame.axes).T) for frame in frames if frame.body == body]
         return found[0] if found else None
@@ -291,15 +293,25 @@ class JointOrder:
         """Return the angles (..., 2) of a universal joint at rotations (..., 3, 3) between its bodies."""
         from scipy.spatial.transform import Rotation
 
-        a, b = unit(joint.axis), unit(joint.axis2)
-        found = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_davenport([a, b, np.cross(a, b)], "intrinsic")
-        if np.abs(found[:, 2]).max() > SPIN_ATOL:
+        a, b, turn = unit(joint.axis), unit(joint.axis2), R.reshape(-1, 3, 3)
+        # the first turn alone moves b, and the second alone moves a as the second body sees it
+        image, seen = turn @ b, a @ turn
+        angles = np.stack(
+            [
+                np.arctan2(image @ np.cross(a, b), image @ b),
+                np.arctan2(seen @ np.cross(a, b), seen @ a),
+            ],
+            axis=-1,
+        )
+        made = Rotation.from_rotvec(angles[:, :1] * a) * Rotation.from_rotvec(angles[:, 1:] * b)
+        spin = float((made.inv() * Rotation.from_matrix(turn)).magnitude().max(initial=0.0))
+        if spin > SPIN_ATOL:
             message = (
-                f"`q` must not turn joint '{joint.name}' about the rod whose spin it holds, got "
-                f"{np.abs(found[:, 2]).max():.3g} rad. Read the file with `spins='free'`."
+                f"`q` must not turn joint '{joint.name}' about the rod whose spin it holds, got {spin:.3g} "
+                "rad. Read the file with `spins='free'`."
             )
             raise InputError(message, key="q", name=joint.name)
-        return found[:, :2].reshape(*R.shape[:-2], 2) + joint.value
+        return angles.reshape(*R.shape[:-2], 2) + joint.value
 
     def _axes(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
         """Return the matrix (..., dof of the package, dof) from kic's rates of a joint to the package's."""

@@ -54,7 +54,8 @@ def from_sdf(
     near : dict of str to float, optional
         Values of joints from which the loops are closed; no other start is used then. By default the first
         start counts from which the loops close within limits: the zero of the file, the zero within the
-        limits, and samples. It has no effect on a file without loops, which is a remark.
+        limits, their middle, and samples if the loops are open at the zero. It has no effect on a file
+        without loops, which is a remark.
     spins : {"held", "free"}
         "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
         `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.

@@ -128,6 +128,19 @@ def test_held_spin_in_the_order_of_mujoco():
     )
 
 
+def test_angles_of_a_held_spin_may_exceed_a_right_angle():
+    """Also the second one, whose cosine is then negative; and a batch may be empty."""
+    mujoco = pytest.importorskip("mujoco")
+    text = mjcf(body("rod", "0 0 1", '<joint name="B" type="ball"/>'))
+    ball = kic.from_mjcf(text)
+    m = ball.replace("B", type="universal", axis=(1, 2, 0), axis2=(0, 0, 1))
+    order = m.joint_order(mujoco.MjModel.from_xml_string(text))
+    for angles in ([0.3, 2.0], [-2.9, 1.2], [3.0, -3.0], [0.5, np.pi / 2]):
+        given = order.inputs(order.q(m.at({"B": angles})))["B"]
+        assert given == pytest.approx(angles, abs=1e-12)
+    assert order.inputs(np.zeros((0, 4)))["B"].shape == (0, 2)
+
+
 URDF = """<robot name="{name}"><link name="base"/><link name="arm"><inertial><mass value="1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="hand"/>
 <joint name="A" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>

@@ -397,6 +397,20 @@ def test_joints_of_turned_bodies(joints):
             assert np.abs(there.as_matrix() - pose.as_matrix()).max() < 1e-12
 
 
+def test_a_site_of_the_file_may_have_the_name_and_axes_of_a_written_one():
+    """The frame that kic adds for the body takes the name, and no file of kic's is supposed."""
+    text = (
+        '<mujoco><compiler angle="radian"/><worldbody><body pos="0 0 1"><joint name="H" axis="0 1 0"/>'
+        f'{INERTIA}<body name="b" pos="0.1 0.2 0.3" quat="1 1 0 0"><joint name="B" type="ball"/>'
+        f'{INERTIA}<site name="b_frame" pos="0.4 0 0" quat="1 1 0 0"/></body></body></worldbody></mujoco>'
+    )
+    m, model = kic.from_mjcf(text), mujoco.MjModel.from_xml_string(text)
+    data, c = mujoco.MjData(model), m.at({"H": 0.3, "B": [0.4, -0.2, 0.5]})
+    data.qpos[:] = m.joint_order(model).q(c)
+    mujoco.mj_forward(model, data)
+    assert np.abs(data.xipos[2] - c.pose("b").apply(m["b"].com)).max() < 1e-12
+
+
 @pytest.mark.parametrize("below", ["prismatic", "revolute"])
 def test_a_body_without_inertia_below_a_ball(below):
     """MuJoCo has slides below a ball in one body, and no hinges."""
