@@ -20,7 +20,7 @@ from kic.errors import ConfigurationError, InputError
 from kic.evaluator import Evaluator
 from kic.kernels import layout as lay
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
-from kic.numerics.arrays import check_failures
+from kic.numerics.arrays import broadcast_batches, check_failures
 from kic.numerics.display import Printable, Summary
 from kic.position import (
     initial_states,
@@ -271,10 +271,12 @@ class Mechanism(Printable, MechanismDescription):
             return Configuration(model, (), model.reference_state.copy())
         if not model.is_open_chain or not only_coordinates(self, inputs):
             return solve_position(model, inputs, near, failures)
-        # coordinates fix the state of an open chain from any start
-        if near is not None and (model.has_complex_step or initial_states(model, near)[1]):
+        if near is not None and model.has_complex_step:
             return solve_position(model, inputs, near, failures)
         a = coordinates_of(self, inputs)
+        if near is not None:  # the state of an open chain is the same from any start
+            shape = broadcast_batches(values=a.shape[:-1], near=initial_states(model, near)[1])
+            a = np.broadcast_to(a, (*shape, a.shape[-1]))
         batch = a.shape[:-1]
         phi = a.reshape(prod(batch), a.shape[-1]).copy()
         size = _size(phi)

@@ -67,7 +67,8 @@ def _interval(x: Any) -> Interval:
 
 
 def _outward(lo: Any, hi: Any) -> Interval:
-    # one to two units of the last digit, several times faster than np.nextafter
+    # one to two units of the last digit, several times faster than np.nextafter; NaN for an infinite end of
+    # the other sign, which is inside of nothing
     return Interval(lo - (np.abs(lo) * EPS + _LEAST), hi + (np.abs(hi) * EPS + _LEAST))
 
 

@@ -781,5 +781,9 @@ def test_ball_joints_of_open_chains_take_vectors_near_any_configuration() -> Non
     near = m.at([0.1, 0.2, 0.3, 0.4])
     for values in ({"base": [0.2, -0.1, 0.5], "elbow": 1.0}, {"base": [0.2, -0.1, 0.5], "elbow": [1.0, 2.0]}):
         assert_allclose(m.at(values, near=near).state, m.at(values).state, rtol=0, atol=0)
+    several = m.at(values, near=m.at([near.phi, 2 * near.phi]))
+    assert_allclose(several.state, m.at(values).state, rtol=0, atol=0)
+    with raises(kic.InputError):
+        m.at(values, near=m.at([near.phi] * 3))
     with raises(kic.InputError, key="near"):
         m.at(values, near=kic.load("four-bar").at())
