@@ -119,7 +119,7 @@ class BodyTwists:
 
     @cached_property
     def _adjacent(self) -> list[set[int]]:
-        """Units that joints, fixed distances or couplings connect to each unit, and the unit itself."""
+        """List of sets of each unit with those that joints, fixed distances or couplings connect to it."""
         made = [{u} for u in range(self.count)]
         coupled = [self.ends[self.owner[row]].ravel().tolist() for row in self.couplings != 0]
         for ends in (*self.ends[self.holds].tolist(), *coupled):
