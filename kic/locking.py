@@ -13,7 +13,7 @@ from kic.configuration import Configuration, flat_states
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
-from kic.description.units import row_unit
+from kic.description.units import coordinate_units, row_unit
 from kic.errors import InputError, KicError, SingularError, short_repr
 from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
@@ -231,11 +231,12 @@ def _independent(
 def _rank(reference: Configuration, rows: list[str]) -> int:
     """Return the number of independent rows in the reference configuration; those of coordinates are 1."""
     m = reference._model.description
-    sizes = [
-        np.array([1.0 if row_unit(m, row) == "rad" else m._model.length for row in names])
-        for names in (rows, m.coordinates)
-    ]
-    G = reference.coefficients(rows, order=1).G / sizes[0][:, None] * sizes[1]
+    units, length = coordinate_units(m), m._model.length
+
+    def sizes(names: Iterable[str]) -> np.ndarray:
+        return np.array([1.0 if (units.get(n) or row_unit(m, n)) == "rad" else length for n in names])
+
+    G = reference.coefficients(rows, order=1).G / sizes(rows)[:, None] * sizes(m.coordinates)
     return int(np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max(initial=1.0)))
 
 
