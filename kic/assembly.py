@@ -273,7 +273,7 @@ def closed_state(
     known = {DESCRIBED: described, **known}
     if not np.array_equal(clipped := limits.clipped(described), described):
         known["the zero within the limits"] = clipped
-        known["the middle of the limits that it exceeds"] = limits.clipped(described, inwards=0.5)
+        known["the middle of the exceeded limits"] = limits.clipped(described, inwards=0.5)
     state, origin = _nearest(residuals, own or known, limits, 0 if own else SAMPLED_STARTS)
     made = ClosedState(state)
     left, worst = residuals.worst(made.state)
@@ -590,7 +590,8 @@ def close_loops(
 def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     """Return a mechanism whose loops of rounded dimensions move by its `closure_tolerance`, with remarks.
 
-    It is the same object if no conditions of its loops contradict one another, or its tolerance suffices.
+    A remark names axes that are too far off to be rounded. It is the same object if there is nothing to
+    remark, or its tolerance suffices.
     """
     model = mechanism._model
     tolerance, loops, tilts = rounded_loops(model.closure(()), model.tree.reference_state)
@@ -791,9 +792,10 @@ def _values_between(joint: Joint, loop: Loop, T: np.ndarray) -> tuple[float, ...
 
 
 def default_coordinates(mechanism: Mechanism, wanted: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the first of some sets that drives a closed mechanism, alone or with the best others, or None.
+    """Return default coordinates of a closed mechanism; None if no set drives it.
 
-    If there is none, the best conditioned coordinates are returned.
+    They are the first of the `wanted` sets that drives it alone, else the first that does with the best
+    others, else the best conditioned coordinates.
     """
     if mechanism._model.tree.open:
         return None

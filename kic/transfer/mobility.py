@@ -268,8 +268,9 @@ class Mobility:
         entries = ", ".join(f"{x:.4g}" for x in normal + 0.0)
         return f" All motion is in one plane, normal ({entries}); conditions out of it hold by themselves."
 
+    @cached_property
     def _rounding(self) -> str:
-        """Return a remark on conditions that count, or do not, because of rounded dimensions."""
+        """Remark on conditions that count, or do not, because of rounded dimensions."""
         t = self._transfer
         kept = count_independent(self.shares, t.tolerance)
         strong, weak = self.shares[:kept], self.shares[kept:]
@@ -287,15 +288,16 @@ class Mobility:
                 f"the strongest kept, the weakest kept {strong[-1]:.1e}.{below}"
             )
         number = int((strong < WEAK_CONDITION_RTOL).sum())
-        turned = " ".join(map(tilt_sentence, rounded_loops(self._closure, self._state)[2]))
+        tilts = rounded_loops(self._closure, self._state)[2]
+        turned = "".join(f" {tilt_sentence(axes)}" for axes in tilts)
         if not number:
-            return turned
+            return turned.lstrip()
         weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
         tolerance = self._sufficient_tolerance(kept - number)
         return (
-            f"The weakest {weakest} {strong[-number]:.1e} of the strongest. {turned} If that is rounding of "
+            f"The weakest {weakest} {strong[-number]:.1e} of the strongest.{turned} If that is rounding of "
             f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."
-        ).replace("  ", " ")
+        )
 
     def _sufficient_tolerance(self, rank: int) -> float:
         """Return a closure_tolerance that keeps `rank` conditions over the whole range of motion."""
@@ -316,7 +318,7 @@ class Mobility:
         ''
         """
         if self.regular:
-            return self._rounding()
+            return self._rounding
         here = f"{_dof(self.first_order)} to first order"
         if self._extension is not None:
             return self._infinitesimal_remark(self._extension, here)

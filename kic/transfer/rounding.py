@@ -291,7 +291,7 @@ def tilt_sentence(tilts: Sequence[TiltedAxis]) -> str:
 def _tilts(
     closure: Closure, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
 ) -> tuple[list[TiltedAxis], bool]:
-    """Return the axes of which the tilt explains what rows miss along a motion, the best first.
+    """Return the axes whose tilt explains what rows miss along a motion, the best first.
 
     Also return True if rounding explains it: small tilts of all axes leave no more than rounded places make.
     Motions of the columns explain no part of what is left of a row beyond the rank.
@@ -331,9 +331,9 @@ def _tilts(
 
 
 def _fit(A: np.ndarray, missed: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the smallest x that fits A x = -missed best, and the share that is left."""
-    x = np.linalg.lstsq(A, -missed, rcond=TILT_RTOL)[0]
-    return x, float(np.linalg.norm(missed + A @ x) / np.linalg.norm(missed))
+    """Return the smallest x that fits A x = -missed best, and the share of `missed` that is left."""
+    x, size = np.linalg.lstsq(A, -missed, rcond=TILT_RTOL)[0], np.linalg.norm(missed)
+    return x, float(np.linalg.norm(missed + A @ x) / size) if size else 1.0
 
 
 def _closure_values(tree: Tree, states: np.ndarray) -> np.ndarray:
