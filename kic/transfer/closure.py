@@ -38,7 +38,7 @@ LOOP_DRIFT_RTOL = 1e-9
 # a margin for goals that turn
 CUBIC_FACTOR = 0.0081 * 2.25
 # places are known to so many units of the last digit of the largest length
-_PLACE_RTOL = 16 * EPS
+PLACE_RTOL = 16 * EPS
 
 
 class Closure:
@@ -62,7 +62,7 @@ class Closure:
         self._facing_of = [tree.description._describe(name) for name in names]
         self._facing = output_query(tree, plain_rows(tree, facing), 1) if facing else None
         # a loop much smaller than the mechanism closes no better than its places are known
-        self.limit = max(LOOP_CLOSURE_RTOL, _PLACE_RTOL * transfer.length / transfer.system.smallest)
+        self.limit = max(LOOP_CLOSURE_RTOL, PLACE_RTOL * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, lay.KIND] != lay.PRISMATIC
         angles = {row for row, *_ in transfer.system.rows.angles}
         self._round = [k for k, row in enumerate(transfer.system.picked.tolist()) if row in angles]

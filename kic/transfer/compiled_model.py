@@ -24,7 +24,7 @@ from kic.kinematics.scaling import EPS
 from kic.kinematics.state import phi_of
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import check_order, names_of
-from kic.transfer.closure import Closure
+from kic.transfer.closure import PLACE_RTOL, Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityTransfer, LinearTransfer
 from kic.transfer.orientations import Positions
@@ -153,7 +153,8 @@ class CompiledModel:
         extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
         slides = self.tree.geometry[self.tree.cols[:, lay.KIND] == lay.PRISMATIC, lay.DRAWN].real
         extent = max(extent, float(np.abs(slides).max(initial=0.0)))
-        return extent if extent > 0 else 1.0
+        # joints in one place are so but for rounding
+        return extent if extent > PLACE_RTOL * np.abs(places).max(initial=0.0) else 1.0
 
     @cached_property
     def _places(self) -> np.ndarray:
@@ -454,7 +455,7 @@ class CompiledModel:
             return self.real._unnamed()
         closure, names = self.closure(self.coordinates), self.coordinates
         G, first = closure.rows(self.reference_state)[1][0], closure.transfer.size
-        least = max(RANK_SHARE, closure.transfer.tolerance) * np.linalg.norm(G, 2)
+        least = max(RANK_SHARE, closure.transfer.tolerance) * max(np.linalg.norm(G, 2), 1.0)
         found: list[int] = []  # the first that neither the conditions nor earlier coordinates determine
         kept = list(range(first, len(G)))
         for row in range(first):

@@ -97,14 +97,15 @@ def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, clo
 
     It is measured in the reference configuration. A loop of micrometres in a mechanism of metres has its own
     length. The stroke of sliders is unknown: items on them have the length of the whole mechanism, except the
-    last `closing` items, which constrain them. Directions and turns have no size. `columns_of` is that of
-    `moving`.
+    last `closing` items, which constrain them. Of these, items that one joint moves have that length too: a
+    distance to it can be rounding. Directions and turns have no size. `columns_of` is that of `moving`.
     """
     count, slides = len(rows.items), tree.cols[:, lay.KIND] == lay.PRISMATIC
     sizes = np.full(count, length)
     for k in np.flatnonzero(_LONG[rows.items[:, lay.ITEM]]):
         columns = columns_of[k]
-        if (columns & slides).any() and k < count - closing:
+        is_closing = k >= count - closing
+        if columns.sum() == 1 if is_closing else (columns & slides).any():
             continue
         places = [tree.zero_origins[n] for n in np.flatnonzero(columns & ~slides)]
         extent = float(np.ptp(np.array([*places, *ends_of(tree, rows.source[k])]).real, axis=0).max())

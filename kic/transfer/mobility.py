@@ -32,6 +32,8 @@ from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_sentence
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
+# what contributions are compared with if no condition is strong
+SCALE = "an ordinary one"
 # names listed in a sentence; the rest are counted
 LISTED_MAX = 6
 
@@ -111,7 +113,7 @@ class Mobility:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Contribution of each condition beyond those before it, largest first, relative to the largest."""
+        """Contribution of each condition beyond those before it, largest first, relative to the largest, or 1."""
         found = self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
         found.flags.writeable = False
         return found
@@ -282,10 +284,11 @@ class Mobility:
                 if weak[0] > WEAK_CONDITION_RTOL
                 else ""
             )
+            kept_ones = f"the strongest kept, the weakest kept {strong[-1]:.1e}" if kept else SCALE
             return (
                 f"Of the redundant ones {number} {'are' if number > 1 else 'is'} redundant only within "
                 f"closure_tolerance = {t.tolerance:g}: the strongest dropped contributes {weak[0]:.1e} of "
-                f"the strongest kept, the weakest kept {strong[-1]:.1e}.{below}"
+                f"{kept_ones}.{below}"
             )
         number = int((strong < WEAK_CONDITION_RTOL).sum())
         tilts = rounded_loops(self._closure, self._state)[2]
@@ -293,9 +296,10 @@ class Mobility:
         if not number:
             return turned.lstrip()
         weakest = f"{number} conditions contribute" if number > 1 else "condition contributes"
+        whole = "the strongest" if kept > number else SCALE
         tolerance = self._sufficient_tolerance(kept - number)
         return (
-            f"The weakest {weakest} {strong[-number]:.1e} of the strongest.{turned} If that is rounding of "
+            f"The weakest {weakest} {strong[-number]:.1e} of {whole}.{turned} If that is rounding of "
             f"dimensions, closure_tolerance = {tolerance:g} makes the mobility {self.dof + number}."
         )
 
@@ -427,9 +431,9 @@ class Mobility:
 
 
 def _rank(G: np.ndarray, rtol: float) -> int:
-    """Return the rank of scaled conditions: singular values above `rtol` times the largest."""
+    """Return the rank of scaled conditions: singular values above `rtol` times the largest, or 1."""
     values = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(1)
-    return int((values > rtol * values[0]).sum()) if values[0] > RANK_SHARE else 0
+    return int((values > rtol * max(values[0], 1.0)).sum())
 
 
 def _dof(n: int) -> str:

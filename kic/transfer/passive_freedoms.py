@@ -283,13 +283,13 @@ class TwistBasis:
 def free_motions(G: np.ndarray, rtol: float, largest: float | None = None) -> np.ndarray:
     """Return an orthonormal null space (M, k) of rows (P, M).
 
-    Singular values below `rtol` times the largest count as zero, and all of them if the largest is round-off.
+    Singular values below `rtol` times the largest, or times 1, count as zero.
     """
     if not G.size:
         return np.eye(G.shape[1])
     _, sigma, V = np.linalg.svd(G, full_matrices=len(G) < G.shape[1])
     largest = sigma[0] if largest is None else largest
-    return V[int((sigma > max(rtol * largest, RANK_SHARE)).sum()) :].T
+    return V[int((sigma > max(rtol * max(largest, 1.0), RANK_SHARE)).sum()) :].T
 
 
 # approximate number of groups of bodies that are examined, the smallest first; bounds the time for large

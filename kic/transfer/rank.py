@@ -1,7 +1,7 @@
 """Rank of the closure: independent conditions and degrees of freedom at one configuration.
 
 Each closure condition has a share: the part of its row that the rows before it in a pivoted QR do not span,
-relative to the largest. A condition is independent if its share exceeds the rounding error of closed
+relative to the largest, or to the scale of the closure if all are smaller. A condition is independent if its share exceeds the rounding error of closed
 configurations, or `closure_tolerance` for rounded dimensions. The degrees of freedom to first order are the
 coordinates of the tree minus the independent conditions.
 """
@@ -45,16 +45,14 @@ def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     shares, pivot : (min(R, M),), (R,) int
-        All shares are 0 if the largest pivot is rounding error, as it is out of the plane of a planar
-        mechanism.
+        All shares are small if all conditions are redundant, such as those of the second hinge of a door.
     """
     closing = closing.real
     if not len(closing):
         return np.empty(0), np.empty(0, dtype=np.intp)
     diagonal, pivot = pivoted_qr(closing.T)
     diagonal = np.abs(diagonal)
-    largest = diagonal[0] if diagonal.size else 0.0
-    return diagonal / largest if largest > RANK_SHARE else 0 * diagonal, pivot
+    return diagonal / max(diagonal.max(initial=0.0), 1.0), pivot
 
 
 def count_independent(shares: np.ndarray, tolerance: float) -> int:

@@ -156,7 +156,7 @@ def _rounded(
     sigma = np.linalg.svd(closure.rows(state)[1][0][np.ix_(own, free)], compute_uv=False)
     if not sigma.size or not sigma[0] > EXACT_SHARE:
         return None, []
-    sigma = np.append(sigma / sigma[0], 0.0)
+    sigma = np.append(sigma / max(sigma[0], 1.0), 0.0)
     least, strong, certain = (
         int((sigma > share).sum()) for share in (TILTED_SHARE_MAX, ROUNDED_SHARE_MAX, EXACT_SHARE)
     )
@@ -165,7 +165,8 @@ def _rounded(
     for rank in range(least, min(certain + 1, len(own), len(free))):
         if sigma[rank] < ZERO_SHARE and rank <= strong:
             break
-        if sigma[rank] * (GAP_MIN if rank <= strong else FURTHER_GAP_MIN) > sigma[rank - 1]:
+        weakest = sigma[rank - 1] if rank else 1.0
+        if sigma[rank] * (GAP_MIN if rank <= strong else FURTHER_GAP_MIN) > weakest:
             continue
         motion = motion_beyond(closure, state, rank, own, free, TILTED_SHARE_MAX)
         if motion.distance < PROVED_DISTANCE_MIN:

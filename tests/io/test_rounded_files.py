@@ -215,6 +215,62 @@ def test_rounded_loops_move(
         check(m, e, digits)
 
 
+def door(joint: str, closing: str, digits: int, seed: int, arms: bool) -> kic.Mechanism:
+    """A body on a joint, held a second time further along its axis; the axis z of both is rounded.
+
+    With `arms`, it is part of a robot: on a turned base, with a hinge more on the body.
+    """
+    rng = np.random.default_rng(seed)
+    turn, place = Rotation.from_rotvec(rng.uniform(-1, 1, 3)), rng.uniform(-0.3, 0.3, 3)
+    first = np.eye(4)
+    first[:3, :3], first[:3, 3] = turn.as_matrix(), place
+    second = first.copy()
+    second[:3, 3] += turn.apply([0, 0, rng.uniform(0.3, 1.0)])
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    parts = [("A", joint, "base", "door", first), ("h", "fixed", "door", "end", np.linalg.inv(first) @ second)]
+    parts += [("k", "fixed", "base", "pin", second)]
+    if arms:
+        parts += [("turret", "continuous", "ground", "base", np.eye(4)), ("B", "continuous", "door", "arm", first)]
+    text = "".join(
+        f'<joint name="{name}" type="{kind}"><parent link="{a}"/><child link="{b}"/><axis xyz="0 0 1"/>'
+        f'<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+        f'<origin xyz="{six(T, digits)[0]}" rpy="{six(T, digits)[1]}"/></joint>'
+        for name, kind, a, b, T in parts
+    )
+    links = "".join(f'<link name="{name}">{inertial}</link>' for name in ("door", *["base", "arm"] * arms))
+    links += '<link name="end"/><link name="pin"/>' + f'<link name="{"ground" if arms else "base"}"/>'
+    return kic.from_urdf(f'<robot name="r">{links}{text}</robot>', loops=[("end", "pin", closing)])
+
+
+@pytest.mark.parametrize("arms", [False, True])
+@pytest.mark.parametrize("digits", [4, 6, 9, 17])
+@pytest.mark.parametrize(
+    ("joint", "closing"),
+    [
+        ("continuous", "revolute"),
+        ("continuous", "spherical"),
+        ("continuous", "cylindrical"),
+        ("prismatic", "prismatic"),
+        ("prismatic", "cylindrical"),
+    ],
+)
+def test_loops_of_redundant_conditions_alone_move(joint: str, closing: str, digits: int, arms: bool) -> None:
+    """Doors on two hinges, drawers on two rails: the second joint holds nothing that the first does not."""
+    for seed in range(4):
+        m = door(joint, closing, digits, seed, arms)
+        assert (m.dof, m.mobility().finite) == (3 if arms else 1, True)
+        assert m.closure_tolerance <= TOLERANCE_MAX * 10.0**-digits
+        assert "A" in m.coordinates
+        values = np.linspace(-1, 1, 5)
+        c = m.at({name: values for name in m.coordinates}, failures="mask")
+        assert c.ok.all()
+        # a turn of one about the axis, or a slide
+        rates = c.coefficients("door").G[..., m.coordinates.index("A")]
+        assert np.linalg.norm(rates, axis=-1).min() > 1 - 1e-9
+        assert np.abs(c.dynamics().I[:, 0, 0] - c.dynamics().I[0, 0, 0]).max() < 1e-9
+        assert m.simulate(0.01).t[-1] == 0.01
+
+
 @pytest.mark.parametrize("digits", [4, 10])
 @pytest.mark.parametrize("kind", LOOPS)
 def test_rounded_loops_of_mjcf_move(kind: Callable[..., tuple[np.ndarray, np.ndarray]], digits: int) -> None:
