@@ -42,6 +42,7 @@ from kic.numerics.arrays import as_numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.numerics.graphs import blocks
 from kic.numerics.linalg import unit
+from kic.numerics.rotations import universal_angles
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
@@ -765,17 +766,15 @@ def _values_between(joint: Joint, loop: Loop, T: np.ndarray) -> tuple[float, ...
     a, b = unit(loop.axis), unit(loop.axis2)
     shift, turn = T[:3, 3], T[:3, :3]
 
-    def angle(axis: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-        return float(np.arctan2(axis @ np.cross(start, end), start @ end - (axis @ start) * (axis @ end)))
-
     normal = np.cross(a, b) if joint.type == "planar" else a
     across = frame_axes(normal)[:, 0]
+    angle = np.arctan2(normal @ np.cross(across, turn @ across), across @ turn @ across)
     found = {
-        "revolute": lambda: [angle(a, across, turn @ across)],
+        "revolute": lambda: [angle],
         "prismatic": lambda: [a @ shift],
-        "cylindrical": lambda: [angle(a, across, turn @ across), a @ shift],
-        "universal": lambda: [angle(a, b, turn @ b), -angle(b, a, turn.T @ a)],
-        "planar": lambda: [a @ shift, b @ shift, angle(normal, across, turn @ across)],
+        "cylindrical": lambda: [angle, a @ shift],
+        "universal": lambda: universal_angles(a, b, turn).tolist(),
+        "planar": lambda: [a @ shift, b @ shift, angle],
         **dict.fromkeys(("fixed", "spherical", "free"), lambda: [0.0] * joint.dof),
     }.get(joint.type)
     if found is None:

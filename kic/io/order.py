@@ -18,6 +18,7 @@ from kic.kinematics.tree import ball_axes
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
 from kic.numerics.linalg import unit
+from kic.numerics.rotations import universal_angles
 
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism
@@ -294,15 +295,7 @@ class JointOrder:
         from scipy.spatial.transform import Rotation
 
         a, b, turn = unit(joint.axis), unit(joint.axis2), R.reshape(-1, 3, 3)
-        # the first turn alone moves b, and the second alone moves a as the second body sees it
-        image, seen = turn @ b, a @ turn
-        angles = np.stack(
-            [
-                np.arctan2(image @ np.cross(a, b), image @ b),
-                np.arctan2(seen @ np.cross(a, b), seen @ a),
-            ],
-            axis=-1,
-        )
+        angles = universal_angles(a, b, turn)
         made = Rotation.from_rotvec(angles[:, :1] * a) * Rotation.from_rotvec(angles[:, 1:] * b)
         spin = float((made.inv() * Rotation.from_matrix(turn)).magnitude().max(initial=0.0))
         if spin > SPIN_ATOL:

@@ -148,3 +148,18 @@ def rotated(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     w, u = q[..., :1], q[..., 1:]
     across = np.cross(u, v)
     return v + 2 * (w * across + np.cross(u, across))
+
+
+def universal_angles(a: np.ndarray, b: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Return the angles (..., 2) of turns about perpendicular axes, of which b is carried by the first turn.
+
+    Parameters
+    ----------
+    a, b : (3,)
+        Unit axes where both angles are 0.
+    turn : (..., 3, 3)
+        The turn about a, times that about b; a spin beyond them changes the angles a little.
+    """
+    # the first turn alone moves b, and the second alone moves a as the second body sees it
+    image, seen, normal = turn @ b, a @ turn, np.cross(a, b)
+    return np.stack([np.arctan2(image @ normal, image @ b), np.arctan2(seen @ normal, seen @ a)], axis=-1)

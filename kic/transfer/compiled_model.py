@@ -455,7 +455,7 @@ class CompiledModel:
             return self.real._unnamed()
         closure, names = self.closure(self.coordinates), self.coordinates
         G, first = closure.rows(self.reference_state)[1][0], closure.transfer.size
-        least = max(RANK_SHARE, closure.transfer.tolerance) * max(np.linalg.norm(G, 2), 1.0)
+        least = max(RANK_SHARE, closure.transfer.tolerance) * max(float(np.linalg.norm(G, 2)), 1.0)
         found: list[int] = []  # the first that neither the conditions nor earlier coordinates determine
         kept = list(range(first, len(G)))
         for row in range(first):

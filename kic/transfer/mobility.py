@@ -58,8 +58,8 @@ class Mobility:
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
-        Contribution of each condition beyond those before it, largest first, relative to the largest. Those
-        below `closure_tolerance` count as redundant.
+        Contribution of each condition beyond those before it, largest first, relative to the largest, or to
+        the scale of the closure if all are smaller. Those below `closure_tolerance` count as redundant.
     regular : bool or None
         True if nearby configurations have the same degrees of freedom as this one; None if no nearby
         configuration was found that could decide it.
@@ -113,7 +113,7 @@ class Mobility:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Contribution of each condition beyond those before it, largest first, relative to the largest, or 1."""
+        """Contribution of each condition beyond those before it, largest first; see `condition_shares`."""
         found = self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
         found.flags.writeable = False
         return found

@@ -1,9 +1,9 @@
 """Rank of the closure: independent conditions and degrees of freedom at one configuration.
 
 Each closure condition has a share: the part of its row that the rows before it in a pivoted QR do not span,
-relative to the largest, or to the scale of the closure if all are smaller. A condition is independent if its share exceeds the rounding error of closed
-configurations, or `closure_tolerance` for rounded dimensions. The degrees of freedom to first order are the
-coordinates of the tree minus the independent conditions.
+relative to the largest, or to the scale of the closure if all are smaller. A condition is independent if its
+share exceeds the rounding error of closed configurations, or `closure_tolerance` for rounded dimensions. The
+degrees of freedom to first order are the coordinates of the tree minus the independent conditions.
 """
 
 from __future__ import annotations

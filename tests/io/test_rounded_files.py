@@ -226,11 +226,19 @@ def door(joint: str, closing: str, digits: int, seed: int, arms: bool) -> kic.Me
     first[:3, :3], first[:3, 3] = turn.as_matrix(), place
     second = first.copy()
     second[:3, 3] += turn.apply([0, 0, rng.uniform(0.3, 1.0)])
-    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    parts = [("A", joint, "base", "door", first), ("h", "fixed", "door", "end", np.linalg.inv(first) @ second)]
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    parts = [
+        ("A", joint, "base", "door", first),
+        ("h", "fixed", "door", "end", np.linalg.inv(first) @ second),
+    ]
     parts += [("k", "fixed", "base", "pin", second)]
     if arms:
-        parts += [("turret", "continuous", "ground", "base", np.eye(4)), ("B", "continuous", "door", "arm", first)]
+        parts += [
+            ("turret", "continuous", "ground", "base", np.eye(4)),
+            ("B", "continuous", "door", "arm", first),
+        ]
     text = "".join(
         f'<joint name="{name}" type="{kind}"><parent link="{a}"/><child link="{b}"/><axis xyz="0 0 1"/>'
         f'<limit lower="-1" upper="1" effort="1" velocity="1"/>'
