@@ -49,6 +49,8 @@ REFINING_STEPS, PART_STEP = 3, 1e-3
 RELEASED_MIN = 1e-4
 # condition on parts of positive dimension, and imaginary parts up to which they are recognized (rad, lengths)
 MOVING_CONDITION_MIN, MOVING_IMAGINARY_MAX = 1e10, 8.0
+# steps along them from farther states
+NEARER_STEP, NEARER_STEPS_MAX = 0.25, 64
 
 
 class Parameters:
@@ -587,6 +589,27 @@ class Tracker:
         left = self.residual(states, p)
         turn = np.abs(states[:, self.turning].imag).max(axis=1, initial=0.0)
         return left < RESIDUAL_MAX * np.exp(np.minimum(2 * turn, NOISE_MAX))
+
+    def nearer(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return singular states (B, S) moved where parameters (B, n) stand still, until they are not far."""
+        states = states.copy()
+        far = np.flatnonzero(self.imaginary(states) >= MOVING_IMAGINARY_MAX)
+        for _ in range(NEARER_STEPS_MAX):
+            if not far.size:
+                break
+            null = np.linalg.svd(self.closure.rows(states[far])[1])[2][:, -1].conj()
+            ahead = self.moved(states[far], null) - states[far]
+            # the complex multiple of it that lessens imaginary parts most
+            A = np.stack([ahead.imag, ahead.real], axis=2)
+            a = np.einsum("bik,bk->bi", np.linalg.pinv(A, PART_STEP), -states[far].imag) @ [1, 1j]
+            step = a * np.minimum(NEARER_STEP / np.abs(a), 1.0)
+            trial = self.refined(self.moved(states[far], step[:, None] * null), p[far], PART_STEP**2)
+            closer = self.imaginary(trial) < self.imaginary(states[far]) - NEARER_STEP / 10
+            closer &= np.abs(trial - states[far]).max(axis=1) < 2 * NEARER_STEP
+            far, trial = far[closer], trial[closer]
+            states[far] = trial
+            far = far[self.imaginary(trial) >= MOVING_IMAGINARY_MAX]
+        return states
 
     def moves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return a mask (B, L) of legs of singular states that can move while parameters (B, n) stand still.

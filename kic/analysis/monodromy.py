@@ -471,13 +471,17 @@ class GenericSolutions:
     def _real(self, ends: np.ndarray, finite: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return masks (B, N, L) of legs of finite ends (B, N, S): of real or movable, and of movable ones.
 
+        Ends on parts of positive dimension are moved along them, if they are too far to be recognized.
+
         Singular ends are less accurate: they are real if their real parts satisfy the equations. Rounding may
         call one of two conjugate ends regular, or find their mean for one: they are alike, so that a double
         real solution counts as two.
         """
         tracker, legs = self.tracker, self.tracker.legs
         states, owner = ends[finite], np.nonzero(finite)[0]
-        off, singular = tracker.imaginary_legs(states), ~tracker.is_regular(states)
+        singular = ~tracker.is_regular(states)
+        states[singular] = tracker.nearer(states[singular], p[owner[singular]])
+        ends[finite], off = states, tracker.imaginary_legs(states)
         real, moving = off < REAL_ATOL, np.zeros(off.shape, dtype=bool)
         moving[singular] = tracker.moves(states[singular], p[owner[singular]])
         almost, double = ~real & (off < SINGULAR_REAL_ATOL), np.zeros(off.shape, dtype=bool)
