@@ -19,7 +19,7 @@ from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
 from kic.description.parts import Body, Frame, Joint, Point, as_matrix
 from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.validation import GROUND
-from kic.errors import InputError, KicError, ModelError, invalid, short_repr, unfinished_type, unknown
+from kic.errors import InputError, KicError, ModelError, either, invalid, short_repr, unfinished_type, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import (
     CLOSED,
@@ -42,19 +42,31 @@ from kic.numerics.arrays import as_numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.numerics.graphs import blocks
 from kic.numerics.linalg import unit
-from kic.numerics.rotations import universal_angles
+from kic.numerics.rotations import universal_angles, vector_from_quaternion
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
-from kic.transfer.rounding import ROUNDED_SHARE_MAX, rounded_loops, tilt_sentence
+from kic.transfer.rounding import (
+    AXIAL_TYPES,
+    ROUNDED_SHARE_MAX,
+    ROUNDED_TILT_MAX,
+    fitted,
+    rounded_loops,
+    tilt_sentence,
+)
 
 # residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
+# the largest gap that a turned frame may explain, the share of it that it may leave, the angle compared with
+# the smallest of one frame, and the largest angle to first order
+TURNED_GAP_MAX, TURN_MISFIT_MAX, TURN_RATIO_MAX, TURN_MAX = 0.1, 0.1, 2.0, 0.3
 # lengths and angles below this are rounding errors of the computation
 MISSED_MIN = 1e-14
 # starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
 # the first closed ones within limits is taken, or of the first closed ones
 SAMPLED_STARTS, SAMPLES_ENOUGH, CLOSED_SAMPLES_MAX = 64, 4, 16
+# share of the gap from known starts that a sample must have to be better, where none closes
+ROUGH_SHARE = 0.1
 # evaluations of the residuals after which no further start is tried
 ASSEMBLY_EVALUATIONS_MAX = 1500
 # names of starts in remarks and errors
@@ -278,15 +290,21 @@ def closed_state(
     state, origin = _nearest(residuals, own or known, limits, 0 if own else SAMPLED_STARTS)
     made = ClosedState(state)
     left, worst = residuals.worst(made.state)
-    if own and not (left <= ROUNDED_RTOL and limits.allow(state)):
-        _check_chosen(residuals, own, known, limits, state)
-    if not left <= ROUNDED_RTOL:
+    turns = _frame_turns(model, loops, couplings, state) if ROUNDED_RTOL < left < TURNED_GAP_MAX else {}
+    turned = [f"the frame of '{name}' by {angle:.2g} rad" for name, angle in turns.items()]
+    closes = left <= ROUNDED_RTOL or min(turns.values(), default=np.inf) < ROUNDED_TILT_MAX
+    remedy = f"Turning {either(turned)} closes it." if turns else "Correct its frames."
+    if own and not (closes and limits.allow(state)):
+        _check_chosen(residuals, own, known, limits, state, remedy)
+    if not closes:
         message = (
-            f"loop '{worst}' does not close: the smallest gap from the described configuration and sampled "
-            f"starts is {left:.2g} of the characteristic length {residuals.length:.3g}. Correct its frames, "
-            "or give `near` closer to a closed configuration."
+            f"loop '{worst}' does not close: from the described configuration and sampled starts a gap of "
+            f"{left:.2g} of the characteristic length {residuals.length:.3g} remains. {remedy} Or give "
+            "`near` closer to a closed configuration."
         )
-        raise ModelError(message, loop=worst, residual=left)
+        raise ModelError(message, loop=worst, residual=left, turns=turns)
+    if turns:
+        made.remarks.append(f"turning {either(turned)} closes loop '{worst}', which misses by rounding.")
     if opening > EXACT_RTOL:
         gaps = residuals.describe(described, model.description.units.length or "length units")
         made.remarks.append(f"loops were open as described: {gaps}; a search from {origin} closed them.")
@@ -297,6 +315,46 @@ def closed_state(
     if beyond:
         made.remarks.append(f"coordinates beyond their limits where the loops close: {', '.join(beyond)}.")
     return made
+
+
+def _frame_turns(
+    model: CompiledModel,
+    loops: Sequence[Loop],
+    couplings: Sequence[tuple[str, dict[str, float], float]],
+    state: np.ndarray,
+) -> dict[str, float]:
+    """Return joints of which one frame, turned with all below, closes the loops, and the smallest angles.
+
+    The frame of a joint turns by a ball joint in the same place, between the joint and its first body.
+    """
+    tree, description = model.tree, model.description
+    phi = _columns(tree, state)
+    for turn, quaternion in tree.ball_slices:
+        phi[turn] = vector_from_quaternion(state[quaternion])
+    values = dict(zip(tree.columns, phi.tolist(), strict=True))
+    bodies, joints, names = list(description.bodies), list[Joint](), dict[str, str]()
+    for joint in description.joints:
+        if joint.type in AXIAL_TYPES and joint.at and not any(joint is cut for cut in tree.cuts):
+            names[joint.name], body = f"turn of {joint.name}", Body(f"{joint.name} turned")
+            joints.append(Joint(names[joint.name], "spherical", (joint.bodies[0], body.name), joint.at))
+            bodies.append(body)
+            joint = replace(joint, bodies=(body.name, joint.bodies[1]))
+        joints.append(joint)
+    whole = CompiledModel(replace(description, bodies=tuple(bodies), joints=tuple(joints)))
+    residuals, column = _Residuals(whole, loops, couplings), whole.tree.column
+    e, G = residuals(state_at(whole.tree, whole.reference_state[0], values)[None])
+    turning = {name: [column[f"{turn}.{k}"] for k in (1, 2, 3)] for name, turn in names.items()}
+    others = np.setdiff1d(np.arange(G.shape[2]), np.ravel(list(turning.values())))
+    # what no motion of the joints reaches
+    U, sigma, _ = np.linalg.svd(G[0][:, others])
+    rest = U[:, int((sigma > ROUNDED_SHARE_MAX * sigma.max(initial=0.0)).sum()) :].T
+    angles = dict[str, float]()
+    for name, own in turning.items():
+        x, left = fitted(rest @ G[0][:, own], rest @ e[0])
+        if left < TURN_MISFIT_MAX:
+            angles[name] = float(np.linalg.norm(x))
+    most = min(TURN_MAX, TURN_RATIO_MAX * min(angles.values(), default=0.0))
+    return {name: angle for name, angle in angles.items() if angle < most}
 
 
 class _Limits:
@@ -357,11 +415,12 @@ def _check_chosen(
     known: Mapping[str, np.ndarray],
     limits: _Limits,
     state: np.ndarray,
+    remedy: str,
 ) -> None:
     """Raise an error if the chosen start, `own`, leads to no closed state, or if another start is better.
 
-    `state` is where it leads: the loops stay open, or coordinates are beyond limits. These are a remark if no
-    other start is better.
+    `state` is where it leads: the loops stay open, for which there is a `remedy`, or coordinates are beyond
+    limits. These are a remark if no other start is better.
     """
     tree, length, ((chosen, start),) = residuals.tree, residuals.length, own.items()
     left, worst = residuals.worst(state)
@@ -378,7 +437,7 @@ def _check_chosen(
         gap = residuals.describe(state, limits.model.description.units.length or "length units")
         problem = f"loop '{worst}' does not close from {chosen}: gaps of {gap} remain, {left:.2g} of the "
         problem += f"characteristic length {length:.3g}."
-        remedy = "Correct its frames, or choose another start."
+        remedy += " Or choose another start."
     near = None
     if closes:
         columns, entries = tree.single_columns
@@ -416,7 +475,7 @@ def _nearest(
     zero = zero if around is None else around
     lower, upper = limits.columns()
     best: tuple[float, float, np.ndarray, str] | None = None
-    rough: tuple[float, np.ndarray] | None = None
+    rough: tuple[float, np.ndarray, str] | None = None
     closed, inside = 0, 0
     generator = np.random.default_rng(0)
     # limits may be far wider than any motion, 1e16 rad in files of joints without limits
@@ -437,8 +496,8 @@ def _nearest(
                 phi[turn] = generator.normal(size=3)
             state = tree.states(phi[None])[0]
         state, left = residuals.solve(state)
-        if rough is None or left < rough[0]:
-            rough = left, state
+        if rough is None or left < rough[0] * (1.0 if is_known else ROUGH_SHARE):
+            rough = left, state, origin
         if left <= ROUNDED_RTOL:
             out = max(limits.excesses(state).values(), default=0.0)
             far = float(distance(tree, zero[None], state[None], residuals.scale).max(initial=0.0))
@@ -455,7 +514,7 @@ def _nearest(
     if best is not None:
         return best[2], best[3]
     assert rough is not None  # for the type checker: the first start is always tried
-    return rough[1], "the best start"
+    return rough[1:]
 
 
 def _columns(tree: Tree, state: np.ndarray) -> np.ndarray:

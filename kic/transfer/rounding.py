@@ -318,20 +318,20 @@ def _tilts(
                 change = _closure_values(tree, states.astype(complex)).imag / AXIS_STEP / scale
                 changes.append(np.einsum("brp,bp->br", beyond, change[:, own]).ravel())
             every.append(np.stack(changes, axis=1))
-            x, left = _fit(every[-1], missed)
+            x, left = fitted(every[-1], missed)
             if left < TILT_MISFIT_MAX:
                 made.append((left, TiltedAxis(joint.name, float(np.linalg.norm(x)), unit(axis + across @ x))))
     made.sort(key=lambda pair: pair[0])
     tilts = [tilt for left, tilt in made if left < TILT_RATIO_MAX * made[0][0]]
     A = np.concatenate(every, axis=1)
-    x = _fit(A, missed)[0]
+    x = fitted(A, missed)[0]
     turns = [float(np.linalg.norm(one)) for one in x.reshape(-1, 2)]
     turns.append(min((tilt.angle for tilt in tilts), default=0.0))
     is_rounding = max(turns) < ROUNDED_TILT_MAX and np.abs(missed + A @ x).max() < MOVING_SHARE_MAX
     return tilts, bool(is_rounding)
 
 
-def _fit(A: np.ndarray, missed: np.ndarray) -> tuple[np.ndarray, float]:
+def fitted(A: np.ndarray, missed: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the smallest x that fits A x = -missed best, and the share of `missed` that is left."""
     x, size = np.linalg.lstsq(A, -missed, rcond=TILT_RTOL)[0], np.linalg.norm(missed)
     return x, float(np.linalg.norm(missed + A @ x) / size) if size else 1.0
