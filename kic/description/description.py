@@ -179,6 +179,11 @@ class MechanismDescription:
         """Every named part."""
         return MappingProxyType({part.name: part for kind in KINDS for part in getattr(self, kind)})
 
+    @cached_property
+    def _ball_joints(self) -> Mapping[str, Joint]:
+        """Every spherical joint."""
+        return MappingProxyType({joint.name: joint for joint in self.joints if joint.type == "spherical"})
+
     def _check_names(self) -> None:
         """Check that all names differ."""
         owners: dict[str, str] = {}

@@ -85,6 +85,15 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     raise unfinished_type("joint", joint.name, joint.type, "closure rows", where)
 
 
+def relative_axes(tree: Tree, bodies: Iterable[str]) -> list[Item]:
+    """Return the nine cosines of the axes of the second body, one after the other, with those of the first.
+
+    The axes are those of the world in the reference configuration.
+    """
+    between = _Between(tree, bodies)
+    return [between.cosine(a, b) for b in np.eye(3) for a in np.eye(3)]
+
+
 def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float | None = None) -> list[Item]:
     """Return the row of a coupling, one item for each coordinate with its ratio.
 

@@ -13,7 +13,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, coordinates_named, invalid, short_repr, unknown
 from kic.kinematics.euler import EULER
 from kic.kinematics.tree import Tree, ball_axes
-from kic.numerics.arrays import broadcast_batches, numbers
+from kic.numerics.arrays import broadcast_batches, numbers, real_array, require_real
 from kic.numerics.rotations import (
     displaced,
     product,
@@ -84,7 +84,7 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         if joint is None:
             made[key] = value
             continue
-        a = numbers(key, _several(joint, value))
+        a = require_real(key, numbers(key, _several(joint, value)))
         if a.ndim == 0 or a.shape[-1] != joint.dof:
             raise invalid(key, f"must have shape (..., 6){_FORMS['free']}", a.shape, expected=(6,))
         # a member without finite numbers keeps a rotation, which SciPy requires, and has no position
@@ -181,6 +181,20 @@ def _several(joint: Joint, value: Any) -> Any:
         moved = np.stack([displaced(value, at) - at, value.rotation.as_rotvec()], axis=-2) @ ball_axes(joint)
         return moved.reshape(*moved.shape[:-2], 6) + joint.value
     return value
+
+
+def ball_rotation(joint: Joint, value: Any) -> Any:
+    """Return the `Rotation` of a spherical joint from one or from a rotation vector (..., 3) in its axes.
+
+    It is that of the second body relative to the first, from the reference configuration.
+    """
+    from scipy.spatial.transform import Rotation
+
+    if hasattr(value, "as_matrix"):
+        return value
+    a = real_array(joint.name, value, 3, finite=False)
+    a = np.where(np.isfinite(a).all(axis=-1, keepdims=True), a, np.nan)
+    return Rotation.from_rotvec(a @ ball_axes(joint).T)
 
 
 def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:

@@ -367,10 +367,13 @@ class CompiledModel:
             part = self.description._parts.get(name)
             if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
                 found = NamedInput(6, False, True, False)
+            elif name in self.description._ball_joints:
+                found = NamedInput(3, False, True, False)
             else:
                 rows = make_rows(self.tree, (name,))
                 found = NamedInput(len(rows.labels), rows.holonomic, False, isinstance(part, Distance))
-            self._inputs[name] = found
+            if found.valued or found.has_pose:
+                self._inputs[name] = found
         return found
 
     def closure(self, names: tuple[str, ...], held: tuple[PoseTarget, ...] = ()) -> Closure:
@@ -436,8 +439,9 @@ class CompiledModel:
         if named and not held and count < self.dof and self.mobility().regular:
             remedy += f" With {either(labels, 'and')} held, {self.unconstrained_coordinates(names)} can move."
             remedy = f"{remedy} {self.transfer(names).undriven_freedom()}".rstrip()
-        if held and count > self.dof:
-            remedy += f" Of a body that moves less freely give single rows, such as '{held[0].body}.x'."
+        bodies = [one.body for one in held if one.body not in self.description._ball_joints]
+        if bodies and count > self.dof:
+            remedy += f" Of a body that moves less freely give single rows, such as '{bodies[0]}.x'."
         raise InputError(
             f"'{self.description.name}' has mobility {self.dof}; {coordinates_named(count)}: "
             f"{', '.join(named) or 'none'}. {remedy} {self.mobility().caveat()}".rstrip(),

@@ -13,11 +13,12 @@ from kic.description.parts import Body, Frame
 from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
 from kic.errors import InputError, invalid, short_repr
 from kic.kernels import layout as lay
+from kic.kinematics.closure_rows import relative_axes
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
-from kic.kinematics.state import coordinate_array, free_joints_as_poses
+from kic.kinematics.state import ball_rotation, coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import ARGUMENT_MAX, as_array, broadcast_batches, numbers
+from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers, real_array
 from kic.numerics.rotations import displaced
 
 # largest distance of a given pose from the plane in which its body moves, relative to the length; also the
@@ -27,12 +28,12 @@ PLANARITY_TOL = 1e-10
 
 @dataclass(frozen=True)
 class PoseTarget:
-    """Body or frame of which the pose or only the orientation is given.
+    """Body or frame of which the pose or only the orientation is given, or spherical joint with a rotation.
 
     Attributes
     ----------
     body : str
-        Name of the body or frame.
+        Name of the body, frame or joint.
     whole : bool
         True if the pose is given, False if only the orientation is.
     """
@@ -60,7 +61,7 @@ class NamedInput:
     valued : bool
         True if they all have values.
     has_pose, is_distance : bool
-        True for a body or frame, which may have a pose, and for a distance.
+        True for a body, frame or spherical joint, which may have a pose, and for a distance.
     """
 
     height: int
@@ -119,8 +120,10 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     """Return the rows of the pose of a body or frame: its reference point and its three axes.
 
     If only the orientation is given, the point is omitted. The nine components of the axes fix three dof;
-    like redundant closure rows, they are consistent.
+    like redundant closure rows, they are consistent. Those of a joint are in axes of its first body.
     """
+    if held.body in tree.description._ball_joints:
+        return relative_axes(tree, tree.description._ball_joints[held.body].bodies)
     part = frame_part(tree, held.body)
     items = axis_items(tree, part)
     if held.whole:
@@ -205,7 +208,7 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
         a = coordinate_array(description, "values", inputs)
         inputs = {name: a[..., k] for k, name in enumerate(description.coordinates)}
     named: dict[str, Any] = {}
-    for key, value in _gathered(inputs).items():
+    for key, value in _gathered(description, inputs).items():
         if not isinstance(key, str):
             raise InputError(
                 f"Keys of `values` must be names of rows, got {short_repr(key)}.", key="values", got=key
@@ -217,10 +220,15 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
     return named
 
 
-def _gathered(inputs: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return inputs in which three Euler angles with a key each, such as axes of a grid, are one array."""
+def _gathered(description: MechanismDescription, inputs: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return inputs in which three angles with a key each, such as axes of a grid, are one array.
+
+    They are Euler angles, or components of the rotation vector of a joint.
+    """
     rest = dict(inputs)
-    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and f".{EULER}" in key]
+    turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and "." in key]
+    balls = description._ball_joints
+    turned = [whole for whole in turned if f".{EULER}" in whole or whole in balls]
     for whole in dict.fromkeys(turned):
         names = [f"{whole}.{k}" for k in (1, 2, 3)]
         if all(name in rest for name in names):
@@ -248,7 +256,7 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
         )
     from scipy.spatial.transform import Rotation
 
-    angles = as_array(key, value, 3)
+    angles = real_array(key, value, 3)
     flat = Rotation.from_euler(sequence, angles.reshape(-1, 3)).as_quat()
     return name, Rotation.from_quat(flat.reshape(*angles.shape[:-1], 4))
 
@@ -271,7 +279,7 @@ def targets_of(
     shapes: dict[str, tuple[int, ...]] = {}
     for key, value in inputs.items():
         one = named[key]
-        if one.has_pose and hasattr(value, "as_matrix"):
+        if one.has_pose and (key in tree.description._ball_joints or hasattr(value, "as_matrix")):
             target, parts, why = _pose_rows(tree, key, value, length)
             held.append(target)
             pose_rows += parts
@@ -314,12 +322,15 @@ def _first_rows(named: Mapping[str, NamedInput], names: list[str]) -> list[tuple
 def _pose_rows(
     tree: Tree, name: str, value: Any, length: float
 ) -> tuple[PoseTarget, list[np.ndarray], np.ndarray]:
-    """Return the target of a body's or frame's pose, its rows, and reasons why it is impossible."""
-    part = frame_part(tree, name)
+    """Return the target of a pose or a rotation, its rows, and reasons why it is impossible."""
+    joint = tree.description._ball_joints.get(name)
+    value = value if joint is None else ball_rotation(joint, value)
     target = PoseTarget(name, whole=hasattr(value, "translation"))
     R = (value.rotation if target.whole else value).as_matrix()
     parts = [R[..., i, k] for k in range(3) for i in range(3)]
-    move = None
+    if joint is not None:
+        return target, parts, _out_of_room(motion_subspace(tree), name, R, None, length)
+    part, move = frame_part(tree, name), None
     if target.whole:
         place = placed_reference(part, value)
         move = place - reference_of(part)
@@ -335,6 +346,10 @@ def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarra
                 f"`{key}` must be a pose, got a matrix. Give RigidTransform.from_matrix(matrix) of SciPy."
             )
             raise InputError(message, name=key, key=key)
+        ball = key.partition(".")[0]
+        if ball in tree.description._ball_joints:
+            message = f"'{key}' is an angular velocity alone. Give '{ball}' a rotation vector or a Rotation."
+            raise InputError(message, name=key)
         raise InputError(
             f"'{key}' includes angular velocities, which have no value that could fix a "
             "configuration. Give the pose of the body as a SciPy RigidTransform, the displacement from the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +15,8 @@ import kic
 from kic.assembly import tolerate_rounding
 
 TURN = 0.3
+# hinges, and rotation vectors of their frames
+Turns = Sequence[tuple[int, np.ndarray]]
 # error of joint angles, and the tolerance that is chosen, over the rounding: links of 0.1 amplify it by ten,
 # and positions near dead centres by three; the tolerance has a margin of ten
 ERROR_MAX, TOLERANCE_MAX = 100, 1000
@@ -99,8 +101,11 @@ def exact(places: np.ndarray, axes: np.ndarray) -> kic.Mechanism:
     return kic.Mechanism("linkage", bodies, joints, coordinates=["J0"])
 
 
-def poses(places: np.ndarray, axes: np.ndarray) -> list[np.ndarray]:
-    """Frames (4, 4) of the hinges, z along the axis, each in that before; then two of the last hinge."""
+def poses(places: np.ndarray, axes: np.ndarray, turns: Turns = ()) -> list[np.ndarray]:
+    """Frames (4, 4) of the hinges, z along the axis, each in that before; then two of the last hinge.
+
+    Some are turned by rotation vectors, with all below.
+    """
     made = [np.eye(4)]
     for place, axis in zip(places, axes, strict=True):
         T = np.eye(4)
@@ -108,7 +113,10 @@ def poses(places: np.ndarray, axes: np.ndarray) -> list[np.ndarray]:
         T[:3, 0] /= np.linalg.norm(T[:3, 0])
         T[:3, 1], T[:3, 2], T[:3, 3] = np.cross(axis, T[:3, 0]), axis, place
         made.append(T)
-    return [*(np.linalg.inv(a) @ b for a, b in pairwise(made)), made[-1]]
+    frames = [*(np.linalg.inv(a) @ b for a, b in pairwise(made)), made[-1]]
+    for hinge, turn in turns:
+        frames[hinge][:3, :3] = frames[hinge][:3, :3] @ Rotation.from_rotvec(turn).as_matrix()
+    return frames
 
 
 def numbers(x: np.ndarray, digits: int) -> str:
@@ -120,11 +128,11 @@ def six(T: np.ndarray, digits: int) -> tuple[str, str]:
     return numbers(T[:3, 3], digits), numbers(Rotation.from_matrix(T[:3, :3]).as_euler("xyz"), digits)
 
 
-def urdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
+def urdf(places: np.ndarray, axes: np.ndarray, digits: int, turns: Turns = ()) -> kic.Mechanism:
     inertial = (
         '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     )
-    n, frames = len(places), poses(places, axes)
+    n, frames = len(places), poses(places, axes, turns)
     links = "".join(f'<link name="link{k}">{inertial}</link>' for k in range(1, n))
     joints = ""
     for k in range(n + 1):
@@ -140,8 +148,8 @@ def urdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
     return kic.from_urdf(text, loops=[("end", "pin", "revolute")], coordinates=["J0"])
 
 
-def sdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
-    n, frames, text = len(places), poses(places, axes), ""
+def sdf(places: np.ndarray, axes: np.ndarray, digits: int, turns: Turns = ()) -> kic.Mechanism:
+    n, frames, text = len(places), poses(places, axes, turns), ""
     for k in range(n):
         parent, child = f"link{k}" if k else "world", f"link{k + 1}" if k < n - 1 else "closing"
         pose, before = " ".join(six(frames[k], digits)), parent if k else "__model__"
@@ -156,8 +164,8 @@ def sdf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
     return kic.from_sdf(f'<sdf version="1.9"><model name="r">{text}</model></sdf>', coordinates=["J0"])
 
 
-def mjcf(places: np.ndarray, axes: np.ndarray, digits: int) -> kic.Mechanism:
-    n, frames, text = len(places), poses(places, axes), ""
+def mjcf(places: np.ndarray, axes: np.ndarray, digits: int, turns: Turns = ()) -> kic.Mechanism:
+    n, frames, text = len(places), poses(places, axes, turns), ""
     for k in range(n):
         quat = numbers(Rotation.from_matrix(frames[k][:3, :3]).as_quat()[[3, 0, 1, 2]], digits)
         text += (
@@ -333,6 +341,43 @@ def test_an_axis_off_by_a_hundredth_is_named(
     assert kind is bricard or np.abs(entries - axes[hinge]).max() < 0.05 * 0.01
     with pytest.raises(kic.KicError, match=f"that of '{name}' by 0.0"):
         m.at({"J0": 0.1})
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_one_frame_in_a_loop_may_be_written_by_hand(
+    kind: Callable[..., tuple[np.ndarray, np.ndarray]],
+) -> None:
+    """A frame that is off by the error of 3.14 turns all below: the loop closes to that, and moves."""
+    places, axes = linkage(kind, int(kind is sarrus))
+    for hinge in range(1, len(axes) - 1):
+        for k in range(3):
+            m = urdf(places, axes, 17, [(hinge, 0.0016 * np.eye(3)[k])])
+            start = m.at()
+            c = m.path({"J0": float(start.value("J0")) + np.linspace(0, 0.2, 3)}, near=start)
+            assert (m.dof, c.ok.all()) == (1, True)
+
+
+def test_frames_of_other_formats_may_be_written_by_hand() -> None:
+    """Where the loop does not close, a remark names the hinge and the angle."""
+    pytest.importorskip("mujoco")
+    turns = [(1, np.array([0.0025, 0.0, 0.0]))]
+    for write in (urdf, sdf, mjcf):
+        m = write(*linkage(planar, 0), 17, turns)
+        assert m.dof == 1
+        assert m.at({"J0": float(m.at().value("J0")) + 0.2}).ok
+    remark = "turning the frame of 'J1' by 0.0025 rad closes loop 'end to pin'"
+    assert any(remark in text for text in urdf(*linkage(planar, 0), 17, turns).remarks)
+
+
+@pytest.mark.parametrize("kind", LOOPS[:4])
+def test_a_frame_off_by_a_hundredth_is_named(kind: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
+    """It is no rounding, and the error has the hinge and the angle."""
+    places, axes = linkage(kind, 0)
+    for hinge in range(1, len(axes) - 1):
+        for k in range(2):
+            with pytest.raises(kic.ModelError, match=f"the frame of 'J{hinge}' by 0.0") as caught:
+                urdf(places, axes, 17, [(hinge, 0.01 * np.eye(3)[k])])
+            assert 0.008 < caught.value.turns[f"J{hinge}"] < 0.02
 
 
 def test_two_axes_off_by_a_hundredth_are_no_rounding() -> None:
