@@ -65,7 +65,7 @@ MISSED_MIN = 1e-14
 # starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
 # the first closed ones within limits is taken, or of the first closed ones
 SAMPLED_STARTS, SAMPLES_ENOUGH, CLOSED_SAMPLES_MAX = 64, 4, 16
-# share of the gap from known starts that a sample must have to be better, where none closes
+# share of a small gap from known starts that a sample must have to be better, where none closes
 ROUGH_SHARE = 0.1
 # evaluations of the residuals after which no further start is tried
 ASSEMBLY_EVALUATIONS_MAX = 1500
@@ -496,7 +496,8 @@ def _nearest(
                 phi[turn] = generator.normal(size=3)
             state = tree.states(phi[None])[0]
         state, left = residuals.solve(state)
-        if rough is None or left < rough[0] * (1.0 if is_known else ROUGH_SHARE):
+        nearly = not is_known and rough is not None and rough[0] < TURNED_GAP_MAX
+        if rough is None or left < rough[0] * (ROUGH_SHARE if nearly else 1.0):
             rough = left, state, origin
         if left <= ROUNDED_RTOL:
             out = max(limits.excesses(state).values(), default=0.0)
