@@ -305,7 +305,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(message, name=name, obj=import_module("kic"))
     module = import_module(f"kic.{_HOME[name]}")
     # a package may have a module of its own name
-    found = globals()[name] = module if _HOME[name] == name else getattr(module, name, module)
+    found = module if _HOME[name] == name else getattr(module, name, module)
+    globals()[name] = found = import_module("kic.numerics.calls").explain(found)
     return found
 
 

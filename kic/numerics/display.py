@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from kic.numerics.calls import explain_methods
+
 # entries below this share of the largest of their table are rounding errors and shown as 0
 ROUNDOFF = 1e-14
 # width of tables and prose (characters)
@@ -267,6 +269,10 @@ class OneLine:
 
     # attributes that are shown
     _one_line: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        explain_methods(cls)
 
     def _facts(self) -> Iterator[str]:
         """Yield the facts that are shown."""
