@@ -288,7 +288,7 @@ __all__ = sorted(_HOME)
 # names of other packages, and a module that is imported by itself
 _COUNTERPARTS = {
     "classics": "import kic.classics",
-    "DHRobot": "from_dh(name, rows)",
+    "DHRobot": "from_dh(name, rows, convention=…)",
     "Robot": "Mechanism(…), load(file) or from_urdf(file)",
     "load_mjcf": "from_mjcf(file)",
     "load_sdf": "from_sdf(file)",

@@ -919,8 +919,8 @@ class Mechanism(Printable, MechanismDescription):
     def simulate(
         self,
         t: Any,
-        effort: Effort | Any = None,
         *,
+        effort: Effort | Any = None,
         actuators: str | Iterable[str] | None = None,
         controller: Callable[[float, Measurement], Any] | None = None,
         sample_time: float | Sampling | None = None,
@@ -1081,7 +1081,7 @@ class Mechanism(Printable, MechanismDescription):
         return simulate(
             self,
             t,
-            effort,
+            effort=effort,
             actuators=actuators,
             controller=controller,
             sample_time=sample_time,

@@ -642,7 +642,11 @@ def alone() -> Iterator[Call]:
         valid = {k: x for k, x in OWN[name].items() if k in inspect.signature(made).parameters}
         yield from methods(made(**valid), "classics", own)
     count = classics.OperationCount(1)
-    for one in (kic.linkages.four_bar_motion(4.0, 1.0, 3.5, 3.0), classics.OperationTable([1, 2]), count):
+    for one in (
+        kic.linkages.four_bar_motion(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0),
+        classics.OperationTable([1, 2]),
+        count,
+    ):
         yield from methods(one, "classics", {"other": count})
     swing = {"shoulder": [0.3] * 4, "elbow": np.linspace(-0.5, 0.5, 4)}
     stretched = kic.load("horn-two-link").path(swing).singularities(of=["tip.x", "tip.y"])

@@ -21,10 +21,10 @@ def compiled_and_plain(
 
     with monkeypatch.context() as patch:
         patch.setattr(Stages, "__call__", counted)
-        run = mechanism.simulate(t, effort, near=start, **given)
+        run = mechanism.simulate(t, effort=effort, near=start, **given)
     assert found
     assert all(found)
     with monkeypatch.context() as patch:
         patch.setattr(Chart, "_stages", None)
-        plain = mechanism.simulate(t, effort, near=start, **given)
+        plain = mechanism.simulate(t, effort=effort, near=start, **given)
     return run, plain

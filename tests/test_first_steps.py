@@ -98,7 +98,7 @@ def test_messages_name_the_way_out() -> None:
     with pytest.raises(kic.InputError, match="Give the name 'tip'"):
         c.coefficients(m["tip"])
     with pytest.raises(kic.InputError, match=r"write lambda t, now: f\(t\)"):
-        m.simulate(1.0, lambda t: t)
+        m.simulate(1.0, effort=lambda t: t)
 
 
 def test_missing_attributes_name_where_the_result_is() -> None:

@@ -121,7 +121,7 @@ KNOWN = {
     "huge measurement": lambda: HOLD(0.0, ([10**400, 0.0], np.zeros(2))),
     "huge limits": lambda: kic.Joint("A", "revolute", ("ground", "b"), effort_limits=[0, 10**400]),
     "masked limits": lambda: kic.DHRow("A", "b", limits=np.ma.array([0.0, 1.0], mask=[True, False])),
-    "huge lengths": lambda: kic.linkages.chebyshev(1e155),
+    "huge lengths": lambda: kic.linkages.chebyshev(coupler=1e155),
     "a number in place of a mechanism": lambda: kic.sensitivity(lambda x: 1.0, lambda m: m.at(), []),
     "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
 }  # fmt: skip

@@ -61,7 +61,7 @@ def results() -> Iterator[Any]:
     contacts = kic.ContactSet(sides, -np.array(sides), "friction", mu=0.5, plane=[0, 0, 1])
     yield from (contacts, kic.form_closure(contacts), kic.grip_forces(contacts, [0.0, -1.0, 0.0]))
     yield from (
-        kic.linkages.four_bar_motion(4, 1, 3, 3),
+        kic.linkages.four_bar_motion(ground=4, crank=1, coupler=3, rocker=3),
         arm.prepare("coefficients", of=["tip"]),
         arm.prepare("position", wrt=["tip.x", "tip.y"]),
     )

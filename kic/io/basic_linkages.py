@@ -84,7 +84,7 @@ class FourBarMotion(Printable):
         return sheet
 
 
-def four_bar_motion(ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
+def four_bar_motion(*, ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
     """Return Grashof class, range of motion and transmission angles of a four-bar linkage.
 
     Parameters
@@ -158,11 +158,11 @@ def _check_closing(**lengths: float) -> None:
 
 
 def four_bar(
+    *,
     ground: float,
     crank: float,
     coupler: float,
     rocker: float,
-    *,
     angle: float | None = None,
     branch: Literal["open", "crossed"] = "open",
     tip: tuple[float, float] | None = None,
@@ -208,7 +208,7 @@ def four_bar(
     """
     g, c, p, r = lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
     choice("branch", branch, ("open", "crossed"))
-    low, high = four_bar_motion(g.real, c.real, p.real, r.real).crank
+    low, high = four_bar_motion(ground=g.real, crank=c.real, coupler=p.real, rocker=r.real).crank
     if angle is None:
         low, high = _angles(g, c, p, r)
     theta = low + (high - low) / 3 if angle is None else number("angle", angle)
@@ -232,9 +232,9 @@ def four_bar(
 
 
 def slider_crank(
+    *,
     crank: float,
     rod: float,
-    *,
     offset: float = 0.0,
     angle: float = pi / 3,
     masses: Mapping[str, float] | None = None,
@@ -296,10 +296,10 @@ def slider_crank(
 
 
 def five_bar(
+    *,
     ground: float,
     proximal: float | tuple[float, float],
     distal: float | tuple[float, float],
-    *,
     angles: tuple[float, float] | None = None,
     masses: Mapping[str, float] | None = None,
     name: str = "five-bar",
@@ -389,9 +389,9 @@ def five_bar(
 
 
 def stewart(
+    *,
     base_radius: float,
     platform_radius: float,
-    *,
     height: float | None = None,
     leg_length: float | None = None,
     base_angle: float = pi / 9,
@@ -475,11 +475,11 @@ def stewart(
 
 
 def delta(
+    *,
     base_radius: float,
     platform_radius: float,
     arm: float,
     forearm: float,
-    *,
     angle: float | None = None,
     height: float | None = None,
     width: float | None = None,

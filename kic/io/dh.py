@@ -114,7 +114,7 @@ def from_dh(
     name: str,
     rows: Iterable[DHRow | dict[str, Any]],
     *,
-    convention: Convention = "freeman",
+    convention: Convention,
     bodies: Iterable[Body] = (),
     points: Iterable[Point] = (),
     frames: Iterable[Frame] = (),
@@ -130,7 +130,7 @@ def from_dh(
         One for each joint. The reference configuration has the given theta (revolute) and d (prismatic).
     convention : {"freeman", "modified", "standard"}
         Freeman's rows (eqs 2-45 to 2-50), for which "modified" is the common name, or the standard ones; see
-        `DHRow`. The default is "freeman".
+        `DHRow`.
     bodies : iterable of Body
         Mass properties of the links, with `com`, `inertia` and `at` in the frame of the link. Its origin is
         at the joint in the modified convention, and at the end of the link in the standard one. Others have
@@ -156,6 +156,7 @@ def from_dh(
     >>> arm = kic.from_dh(
     ...     "planar",
     ...     [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)],
+    ...     convention="freeman",
     ...     points=[kic.Point("tip", "fore", at=(0.5, 0, 0))],
     ... )
     >>> arm.at([0.0, 0.0]).value("tip")

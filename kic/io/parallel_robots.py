@@ -16,11 +16,11 @@ from kic.mechanism import Mechanism
 
 
 def three_rrr(
+    *,
     base_radius: float,
     platform_radius: float,
     proximal: float,
     distal: float,
-    *,
     masses: Mapping[str, float] | None = None,
     name: str = "3-rrr",
     **rest: Any,
@@ -81,10 +81,10 @@ def three_rrr(
 
 
 def three_rps(
+    *,
     base_radius: float,
     platform_radius: float,
     height: float,
-    *,
     masses: Mapping[str, float] | None = None,
     name: str = "3-rps",
     **rest: Any,
@@ -133,10 +133,10 @@ def three_rps(
 
 
 def tricept(
+    *,
     base_radius: float,
     platform_radius: float,
     height: float,
-    *,
     masses: Mapping[str, float] | None = None,
     name: str = "tricept",
     **rest: Any,
@@ -195,9 +195,9 @@ def _with_platform(parts: Parts, radius: float, height: float, rest: dict[str, A
 
 
 def cable_robot(
+    *,
     anchors: Any,
     attachments: Any,
-    *,
     center: Any = None,
     masses: Mapping[str, float] | None = None,
     name: str = "cable-robot",
@@ -238,7 +238,7 @@ def cable_robot(
     >>> corners = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
     >>> crossed = 0.1 * corners * [1, -1]
     >>> m = kic.linkages.cable_robot(
-    ...     2.0 * corners, crossed, masses={"platform": 5.0}, gravity=(0, -9.81, 0)
+    ...     anchors=2.0 * corners, attachments=crossed, masses={"platform": 5.0}, gravity=(0, -9.81, 0)
     ... )
     >>> c = m.at({"tip.x": 0.5, "tip.y": -0.3, "platform.angle": 0.0})
     >>> pull = [[-500.0], [-10.0]]  # lower and upper limits of all

@@ -38,7 +38,7 @@ KLANN = {
 
 
 def klann(
-    scale: float = 1.0, *, masses: Mapping[str, float] | None = None, name: str = "klann", **rest: Any
+    *, scale: float = 1.0, masses: Mapping[str, float] | None = None, name: str = "klann", **rest: Any
 ) -> Mechanism:
     """Make the walking leg of J. Klann, a Stephenson six-bar, with the proportions of its patent.
 
@@ -83,7 +83,7 @@ def klann(
 
 def _six_bar(
     carrier: str,
-    four: tuple[float, float, float, float],
+    four: Mapping[str, float],
     tip: Any,
     rod: float,
     follower: float,
@@ -97,7 +97,7 @@ def _six_bar(
     """Return a four-bar with a rod from a point of its coupler or rocker to a follower."""
     given = dict(mapping("masses", {} if masses is None else masses, "bodies to masses"))
     own: dict[str, float] = {key: given.pop(key) for key in ("rod", "follower") if key in given}
-    base = four_bar(*four, masses=given, name=name, **options)
+    base = four_bar(**four, masses=given, name=name, **options)
     ends = {joint.name: np.array(joint.at) for joint in base.joints}
     p, r = lengths(rod=rod, follower=follower)
     E = on_bar(ends["B" if carrier == "coupler" else "D"], ends["C"], tip)
@@ -123,11 +123,11 @@ def _six_bar(
 
 
 def stephenson(
+    *,
     ground: float,
     crank: float,
     coupler: float,
     rocker: float,
-    *,
     tip: tuple[float, float],
     rod: float,
     follower: float,
@@ -178,23 +178,24 @@ def stephenson(
     Examples
     --------
     >>> m = kic.linkages.stephenson(
-    ...     4.0, 1.0, 3.5, 3.0, tip=(1.75, 1.0), rod=3.0, follower=2.5, pivot=(2.0, 6.0)
+    ...     ground=4.0, crank=1.0, coupler=3.5, rocker=3.0,
+    ...     tip=(1.75, 1.0), rod=3.0, follower=2.5, pivot=(2.0, 6.0),
     ... )
     >>> m.dof, len(m.bodies)
     (1, 5)
     """
-    four = (ground, crank, coupler, rocker)
+    four = {"ground": ground, "crank": crank, "coupler": coupler, "rocker": rocker}
     return _six_bar(
         "coupler", four, tip, rod, follower, pivot, dyad, masses, name, rest, angle=angle, branch=branch
     )
 
 
 def watt(
+    *,
     ground: float,
     crank: float,
     coupler: float,
     rocker: float,
-    *,
     tip: tuple[float, float],
     rod: float,
     follower: float,
@@ -232,18 +233,21 @@ def watt(
 
     Examples
     --------
-    >>> m = kic.linkages.watt(4.0, 1.0, 3.5, 3.0, tip=(1.5, -1.0), rod=4.0, follower=2.0, pivot=(8.0, 0.0))
+    >>> m = kic.linkages.watt(
+    ...     ground=4.0, crank=1.0, coupler=3.5, rocker=3.0,
+    ...     tip=(1.5, -1.0), rod=4.0, follower=2.0, pivot=(8.0, 0.0),
+    ... )
     >>> m.dof, len(m.bodies)
     (1, 5)
     """
-    four = (ground, crank, coupler, rocker)
+    four = {"ground": ground, "crank": crank, "coupler": coupler, "rocker": rocker}
     return _six_bar(
         "rocker", four, tip, rod, follower, pivot, dyad, masses, name, rest, angle=angle, branch=branch
     )
 
 
 def chebyshev(
-    coupler: float, *, masses: Mapping[str, float] | None = None, name: str = "chebyshev", **rest: Any
+    *, coupler: float, masses: Mapping[str, float] | None = None, name: str = "chebyshev", **rest: Any
 ) -> Mechanism:
     """Make Chebyshev's linkage, whose coupler's middle nearly moves on a straight line.
 
@@ -282,8 +286,8 @@ def chebyshev(
 
 
 def scott_russell(
-    crank: float,
     *,
+    crank: float,
     angle: float = pi / 4,
     masses: Mapping[str, float] | None = None,
     name: str = "scott-russell",
@@ -327,10 +331,10 @@ def scott_russell(
 
 
 def peaucellier(
+    *,
     long: float,
     short: float,
     crank: float,
-    *,
     angle: float = pi / 3,
     masses: Mapping[str, float] | None = None,
     name: str = "peaucellier",
@@ -390,9 +394,9 @@ def peaucellier(
 
 
 def scissor_lift(
+    *,
     arm: float,
     stages: int = 1,
-    *,
     angle: float = pi / 6,
     masses: Mapping[str, float] | None = None,
     name: str = "scissor-lift",
@@ -451,10 +455,10 @@ def scissor_lift(
 
 
 def parallel_gripper(
+    *,
     arm: float,
     palm: float,
     spacing: float,
-    *,
     finger: float = 0.0,
     angle: float = 0.3,
     masses: Mapping[str, float] | None = None,

@@ -38,8 +38,8 @@ DURATION_MIN = 1e-250
 def simulate(
     mechanism: Mechanism,
     t: Any,
-    effort: Effort | Any = None,
     *,
+    effort: Effort | Any = None,
     actuators: str | Iterable[str] | None = None,
     controller: Callable[[float, Measurement], Any] | None = None,
     sample_time: float | Sampling | None = None,

@@ -234,7 +234,7 @@ def test_universal_joints_are_turned_over() -> None:
     assert found.completeness.generic % 64 == 0
     assert f"the first 100 of {len(found)} are listed" in found.summary().text()
     # the base and the platform are semi-regular hexagons; the same six distances have no joints
-    few = modes_of(kic.linkages.stewart(0.7, 0.45, height=0.9, legs="distance"))
+    few = modes_of(kic.linkages.stewart(base_radius=0.7, platform_radius=0.45, height=0.9, legs="distance"))
     assert 64 * few.completeness.generic == found.completeness.generic
 
 
@@ -299,14 +299,16 @@ def test_many_planar_platforms_agree_with_their_polynomials() -> None:
     rng, total = np.random.default_rng(5), 0
     for _ in range(5):
         base, distal = 0.5, rng.uniform(0.25, 0.45)
-        m = kic.linkages.three_rrr(base, rng.uniform(0.1, 0.4), proximal=0.3, distal=distal)
+        m = kic.linkages.three_rrr(
+            base_radius=base, platform_radius=rng.uniform(0.1, 0.4), proximal=0.3, distal=distal
+        )
         total += compare_platforms(m, inputs_of(m) + rng.uniform(-1.5, 1.5, size=(100, 3)))
     assert total > 250
 
 
 def test_four_bars_agree_with_two_circles() -> None:
     """At many crank angles, in reach or out of it."""
-    m = kic.linkages.four_bar(1.0, 0.6, 0.7, 0.5, angle=1.0)
+    m = kic.linkages.four_bar(ground=1.0, crank=0.6, coupler=0.7, rocker=0.5, angle=1.0)
     angles = np.random.default_rng(2).uniform(-np.pi, np.pi, 40)
     found = modes_of(m, {m.coordinates[0]: angles})
     B = 0.6 * np.exp(1j * angles)
@@ -432,7 +434,7 @@ def test_parts_of_positive_dimension() -> None:
     assert row.completeness.moving.tolist() == [0, 2, 0]
     for edge in (
         modes_of(TWO, {"tip.x": 2.0, "tip.y": 0.0}),
-        modes_of(kic.linkages.four_bar(1, 0.5, 1, 0.5), 0.0),
+        modes_of(kic.linkages.four_bar(ground=1, crank=0.5, coupler=1, rocker=0.5), 0.0),
     ):
         assert (edge.completeness.moving, edge.counts.tolist()) == (0, [2])
 

@@ -151,7 +151,7 @@ def test_a_batch_through_an_aligned_wrist(complete: bool) -> None:
 
 def test_branches_of_a_rhombus_keep_their_slices() -> None:
     """Both branches lead through the configuration in which the rocker turns freely."""
-    m = kic.linkages.four_bar(1.0, 1.0, 1.0, 1.0, angle=1.0)
+    m = kic.linkages.four_bar(ground=1.0, crank=1.0, coupler=1.0, rocker=1.0, angle=1.0)
     found = m.assembly_modes({"A": [-0.02, -0.01, 0.0, 0.01, 0.02]}, complete=True)
     assert found.completeness.real.tolist() == [2, 2, 1, 2, 2]
     assert found.configuration.ok.all()

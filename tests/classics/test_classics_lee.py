@@ -552,7 +552,7 @@ def test_simplified_model_requires_a_serial_arm_of_revolute_joints() -> None:
 
 
 def test_split_without_inertia_raises() -> None:
-    bare = kic.from_dh("bare", [kic.DHRow("A", "link")])
+    bare = kic.from_dh("bare", [kic.DHRow("A", "link")], convention="freeman")
     with pytest.raises(kic.InertiaError):
         split(bare.at([0.0]))
 

@@ -293,6 +293,7 @@ def test_arms_from_dh_rows() -> None:
         "planar",
         [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)],
         motors=[kic.Motor("M", ["A", "B"], ratios=[20.0, 1.0])],
+        convention="freeman",
     )
     assert arm._shafts == {"M": ("A", "B")}
 

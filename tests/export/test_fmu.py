@@ -225,7 +225,7 @@ def test_co_simulation_equals_simulate(order: str, tmp_path: Path) -> None:
     for k, effort in enumerate((0.3, 1.3, -0.5)):
         assert own.set(effort_A=effort) == 0
         assert own.step(0.03 * k, 0.03) == 0
-        run = heavy.simulate([0.0, 0.03], {"A": effort}, near=near, qd=qd)
+        run = heavy.simulate([0.0, 0.03], effort={"A": effort}, near=near, qd=qd)
         near, qd = run.configuration[-1], run.qd[-1]
         found = own.get(*(f"{kind}.{name}" for kind in ("q", "qd") for name in order), "time")
         known = np.array([*run.q[-1], *run.qd[-1], 0.03 * (k + 1)])
@@ -243,7 +243,9 @@ def test_co_simulation_equals_simulate(order: str, tmp_path: Path) -> None:
 def parallel_robot() -> kic.Mechanism:
     masses = {"left": 0.4, "right": 0.4, "left_rod": 0.3, "right_rod": 0.3}
     g = (0.0, -9.81, 0.0)
-    return kic.linkages.five_bar(0.2, 0.2, 0.35, masses=masses, angles=(2.0, 1.1), gravity=g)
+    return kic.linkages.five_bar(
+        ground=0.2, proximal=0.2, distal=0.35, masses=masses, angles=(2.0, 1.1), gravity=g
+    )
 
 
 @needs_compiler

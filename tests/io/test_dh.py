@@ -107,7 +107,7 @@ def test_standard_rows_are_freeman_rows_shifted_by_one_link() -> None:
     one = kic.from_dh(
         "one", standard, convention="standard", points=[kic.Point("hand", "l5", (0.3, -0.2, 0.5))]
     )
-    two = kic.from_dh("two", freeman, points=[kic.Point("hand", "l5", tuple(tool[:3]))])
+    two = kic.from_dh("two", freeman, points=[kic.Point("hand", "l5", tuple(tool[:3]))], convention="freeman")
     phi = rng.normal(size=(4, 6))
     a, b = (m.at(phi).coefficients("hand", order=3) for m in (one, two))
     for letter in ("values", "G", "H", "D"):
@@ -161,7 +161,7 @@ def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_ma
 
 
 def test_links_without_a_body_have_no_mass_given() -> None:
-    m = kic.from_dh("bare", [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)])
+    m = kic.from_dh("bare", [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)], convention="freeman")
     assert m.bodies == (kic.Body("upper"), kic.Body("fore"))
     with raises(kic.InertiaError, bodies=("upper", "fore")):
         m.at().dynamics()
@@ -170,13 +170,13 @@ def test_links_without_a_body_have_no_mass_given() -> None:
 def test_rows_may_be_dicts_and_come_from_a_generator() -> None:
     rows = [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", type="prismatic", a=1.0, d=0.5)]
     same = (dict(joint=r.joint, body=r.body, type=r.type, a=r.a, d=r.d) for r in rows)
-    assert kic.from_dh("arm", rows) == kic.from_dh("arm", same)
-    assert kic.from_dh("arm", rows, gravity=(0, 0, -1)).gravity == (0.0, 0.0, -1.0)
+    assert kic.from_dh("arm", rows, convention="freeman") == kic.from_dh("arm", same, convention="freeman")
+    assert kic.from_dh("arm", rows, gravity=(0, 0, -1), convention="freeman").gravity == (0.0, 0.0, -1.0)
 
 
 def test_rows_take_the_limits_of_their_joints() -> None:
     rows = [kic.DHRow("A", "upper", limits=(-1, 2)), {"joint": "B", "body": "fore", "type": "prismatic"}]
-    m = kic.from_dh("arm", rows)
+    m = kic.from_dh("arm", rows, convention="freeman")
     assert dict(m.limits) == {"A": (-1.0, 2.0)}
     with raises(kic.ModelError, key="limits"):
         kic.DHRow("A", "upper", limits=(2.0, -1.0))
@@ -205,7 +205,9 @@ def test_right_angles_are_exact(convention: str) -> None:
 
 @pytest.mark.parametrize("off", [1e-14, -1e-14, 1e-9, 1e-3])
 def test_near_right_angles_are_kept(off: float) -> None:
-    m = kic.from_dh("skew", [kic.DHRow("A", "l1"), kic.DHRow("B", "l2", alpha=pi / 2 + off)])
+    m = kic.from_dh(
+        "skew", [kic.DHRow("A", "l1"), kic.DHRow("B", "l2", alpha=pi / 2 + off)], convention="freeman"
+    )
     assert m.joints[1].axis[2] == pytest.approx(np.cos(pi / 2 + off), abs=2e-15)
     assert m.joints[1].axis[2] != 0
 
@@ -237,7 +239,7 @@ def test_invalid_rows_raise(row: dict, key: str) -> None:
     with raises(kic.ModelError, key=key):
         kic.DHRow(**row)
     with raises(kic.ModelError, key=key):
-        kic.from_dh("arm", [row])
+        kic.from_dh("arm", [row], convention="freeman")
 
 
 BAD_ARMS = [
@@ -263,7 +265,7 @@ BAD_ARMS = [
 @pytest.mark.parametrize(("call", "key"), BAD_ARMS)
 def test_invalid_arms_raise(call: dict, key: str) -> None:
     with raises(kic.ModelError, key=key):
-        kic.from_dh(**call)
+        kic.from_dh(**{"convention": "freeman", **call})
 
 
 # Universal Robots, "Parameters for calculations of kinematics and dynamics", UR5e: a, d, alpha

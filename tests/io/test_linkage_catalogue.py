@@ -51,7 +51,15 @@ def test_the_foot_of_klanns_leg_against_intersecting_circles() -> None:
 @pytest.mark.parametrize("kind", ["watt", "stephenson"])
 @pytest.mark.parametrize("dyad", ["left", "right"])
 def test_six_bars_against_intersecting_circles(kind: str, dyad: str) -> None:
-    m = getattr(linkages, kind)(4.0, 1.0, 3.5, 3.0, **SIX_BAR, dyad=dyad, masses={"rod": 1.0, "crank": 2.0})
+    m = getattr(linkages, kind)(
+        ground=4.0,
+        crank=1.0,
+        coupler=3.5,
+        rocker=3.0,
+        **SIX_BAR,
+        dyad=dyad,
+        masses={"rod": 1.0, "crank": 2.0},
+    )
     assert (m.dof, m.coordinates, len(m.bodies)) == (1, ("A",), 5)
     assert (m["rod"].mass, m["crank"].mass, m["rocker"].mass) == (1.0, 2.0, None)
     flat = m.at({"A": m.at().value("A") + np.linspace(0.0, 1.0, 9)})
@@ -100,7 +108,7 @@ def test_chebyshevs_linkage_has_one_height_in_three_positions() -> None:
 @pytest.mark.parametrize("stages", [1, 3])
 def test_the_height_of_a_scissor_lift(stages: int) -> None:
     masses = {"platform": 50.0, "up1": 5.0, "down1": 5.0}
-    m = linkages.scissor_lift(1.2, stages, masses=masses | {n: 1e-9 for n in ("foot", "roller")})
+    m = linkages.scissor_lift(arm=1.2, stages=stages, masses=masses | {n: 1e-9 for n in ("foot", "roller")})
     angle = np.linspace(0.2, 1.2, 7)
     lifted = m.at({"A": angle})
     assert m.dof == 1
@@ -171,7 +179,9 @@ def test_the_cables_of_a_robot_pull(size: int) -> None:
     # crossed cables resist rotation
     turned = corners * ([0.15, -0.15] if size == 2 else [0.3, 0.15, -0.1])
     gravity = (0.0, -9.81, 0.0) if size == 2 else (0.0, 0.0, -9.81)
-    m = linkages.cable_robot(2.0 * corners, turned, masses={"platform": 12.0}, gravity=gravity)
+    m = linkages.cable_robot(
+        anchors=2.0 * corners, attachments=turned, masses={"platform": 12.0}, gravity=gravity
+    )
     assert m.actuators == tuple(f"L{k + 1}" for k in range(2**size))
     turn = Rotation.from_rotvec([0.0, 0.0, 0.05])
     place = np.array([0.3, -0.2, 0.1 if size == 3 else 0.0])
@@ -198,14 +208,22 @@ def test_the_cables_of_a_robot_pull(size: int) -> None:
         (lambda: linkages.klann(masses={"hand": 1.0}), "masses"),
         (lambda: linkages.peaucellier(long=5.0, short=2.0, crank=9.0), "angle"),
         (lambda: linkages.peaucellier(long=4.0, short=4.0, crank=1.0), "long"),
-        (lambda: linkages.scissor_lift(1.0, 0), "stages"),
-        (lambda: linkages.scissor_lift(1.0, angle=60), "angle"),
-        (lambda: linkages.scissor_lift(1.0, angle="60deg"), "angle"),
-        (lambda: linkages.stephenson(4.0, 1.0, 3.5, 3.0, **SIX_BAR | {"rod": 0.1}), "rod"),
-        (lambda: linkages.watt(4.0, 1.0, 3.5, 3.0, **SIX_BAR, dyad="up"), "dyad"),
-        (lambda: linkages.three_rrr(1.0, 0.1, 0.1, 0.2), "distal"),
-        (lambda: linkages.cable_robot([[1.0, 2.0]], [[1.0, 2.0, 3.0]]), "attachments"),
-        (lambda: linkages.cable_robot([1.0, 2.0], [1.0, 2.0]), "anchors"),
+        (lambda: linkages.scissor_lift(arm=1.0, stages=0), "stages"),
+        (lambda: linkages.scissor_lift(arm=1.0, angle=60), "angle"),
+        (lambda: linkages.scissor_lift(arm=1.0, angle="60deg"), "angle"),
+        (
+            lambda: linkages.stephenson(
+                ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR | {"rod": 0.1}
+            ),
+            "rod",
+        ),
+        (lambda: linkages.watt(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR, dyad="up"), "dyad"),
+        (
+            lambda: linkages.three_rrr(base_radius=1.0, platform_radius=0.1, proximal=0.1, distal=0.2),
+            "distal",
+        ),
+        (lambda: linkages.cable_robot(anchors=[[1.0, 2.0]], attachments=[[1.0, 2.0, 3.0]]), "attachments"),
+        (lambda: linkages.cable_robot(anchors=[1.0, 2.0], attachments=[1.0, 2.0]), "anchors"),
     ],
 )
 def test_impossible_dimensions_raise(make, key: str) -> None:
@@ -219,22 +237,37 @@ def test_a_five_bar_with_unequal_arms_has_default_angles() -> None:
     with raises(kic.InputError, key="distal"):
         kic.linkages.five_bar(ground=0.2, proximal=(0.1, 0.5), distal=0.05)
     with raises(kic.InputError, key="bodies"):
-        kic.linkages.four_bar(1.0, 0.6, 0.7, 0.5, bodies=[])
+        kic.linkages.four_bar(ground=1.0, crank=0.6, coupler=0.7, rocker=0.5, bodies=[])
 
 
 # linkages at an angle with the values that their coordinates then read; the crank of "four_bar" does not turn
 AT_ANGLE: dict[str, Callable[[float], tuple[kic.Mechanism, dict[str, float]]]] = {
-    "four_bar": lambda x: (linkages.four_bar(1.2, 0.8, 2.0, 2.6, angle=x), {"A": x}),
-    "slider_crank": lambda x: (linkages.slider_crank(0.3, 1.0, angle=x), {"A": x}),
-    "five_bar": lambda x: (linkages.five_bar(1.0, 0.5, 1.2, angles=(x, x + 2.0)), {"A": x, "E": x + 2.0}),
-    "delta": lambda x: (linkages.delta(0.2, 0.05, 0.26, 0.65, angle=x), {f"A{k}": x for k in (1, 2, 3)}),
-    "stephenson": lambda x: (linkages.stephenson(4.0, 1.0, 3.5, 3.0, **SIX_BAR, angle=x), {"A": x}),
-    "watt": lambda x: (linkages.watt(4.0, 1.0, 3.5, 3.0, **SIX_BAR, angle=x), {"A": x}),
-    "scott_russell": lambda x: (linkages.scott_russell(1.0, angle=x), {"A": x}),
-    "peaucellier": lambda x: (linkages.peaucellier(5.0, 4.0, 2.0, angle=x), {"C": x}),
-    "scissor_lift": lambda x: (linkages.scissor_lift(1.2, 2, angle=x), {"A": x}),
+    "four_bar": lambda x: (
+        linkages.four_bar(ground=1.2, crank=0.8, coupler=2.0, rocker=2.6, angle=x),
+        {"A": x},
+    ),
+    "slider_crank": lambda x: (linkages.slider_crank(crank=0.3, rod=1.0, angle=x), {"A": x}),
+    "five_bar": lambda x: (
+        linkages.five_bar(ground=1.0, proximal=0.5, distal=1.2, angles=(x, x + 2.0)),
+        {"A": x, "E": x + 2.0},
+    ),
+    "delta": lambda x: (
+        linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.26, forearm=0.65, angle=x),
+        {f"A{k}": x for k in (1, 2, 3)},
+    ),
+    "stephenson": lambda x: (
+        linkages.stephenson(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR, angle=x),
+        {"A": x},
+    ),
+    "watt": lambda x: (
+        linkages.watt(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR, angle=x),
+        {"A": x},
+    ),
+    "scott_russell": lambda x: (linkages.scott_russell(crank=1.0, angle=x), {"A": x}),
+    "peaucellier": lambda x: (linkages.peaucellier(long=5.0, short=4.0, crank=2.0, angle=x), {"C": x}),
+    "scissor_lift": lambda x: (linkages.scissor_lift(arm=1.2, stages=2, angle=x), {"A": x}),
     "parallel_gripper": lambda x: (
-        linkages.parallel_gripper(0.06, 0.04, 0.02, angle=x),
+        linkages.parallel_gripper(arm=0.06, palm=0.04, spacing=0.02, angle=x),
         {"A1": np.pi / 2 - x},
     ),
 }

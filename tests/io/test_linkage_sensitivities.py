@@ -166,17 +166,27 @@ def test_complex_arguments_raise_outside_and_large_ones_inside_of_a_sensitivity(
     ("make", "x"),
     [
         # rods of one length span elbows at no distance; the rods and the proximal links both reach 0.8
-        (lambda x: linkages.five_bar(0.3, 0.25, (x[0], 0.4)), 0.4),
-        (lambda x: linkages.five_bar(x[0], 0.25, 0.4), 0.3),
+        (lambda x: linkages.five_bar(ground=0.3, proximal=0.25, distal=(x[0], 0.4)), 0.4),
+        (lambda x: linkages.five_bar(ground=x[0], proximal=0.25, distal=0.4), 0.3),
         # change points, where the range of the crank changes
-        (lambda x: linkages.four_bar(x[0], 1.0, 2.0, 1.0), 2.0),
+        (lambda x: linkages.four_bar(ground=x[0], crank=1.0, coupler=2.0, rocker=1.0), 2.0),
         # links in line
-        (lambda x: linkages.four_bar(4.0, 1.0, x[0], 2.5, angle=np.pi), 2.5),
-        (lambda x: linkages.peaucellier(5.0, 2.0, x[0], angle=0.0), 3.5),
-        (lambda x: linkages.delta(0.2, 0.2, 0.25, 0.5, height=x[0]), 0.75 - 3e-14),
+        (lambda x: linkages.four_bar(ground=4.0, crank=1.0, coupler=x[0], rocker=2.5, angle=np.pi), 2.5),
+        (lambda x: linkages.peaucellier(long=5.0, short=2.0, crank=x[0], angle=0.0), 3.5),
+        (
+            lambda x: linkages.delta(
+                base_radius=0.2, platform_radius=0.2, arm=0.25, forearm=0.5, height=x[0]
+            ),
+            0.75 - 3e-14,
+        ),
         # no direction, and the size of a box with two corners at one side
-        (lambda x: linkages.parallel_gripper(0.06, 0.04, 0.02, finger=x[0]), 0.0),
-        (lambda x: linkages.cable_robot(np.eye(2), [[x[0], 0], [0.1, 1]], masses={"platform": 1.0}), 0.1),
+        (lambda x: linkages.parallel_gripper(arm=0.06, palm=0.04, spacing=0.02, finger=x[0]), 0.0),
+        (
+            lambda x: linkages.cable_robot(
+                anchors=np.eye(2), attachments=[[x[0], 0], [0.1, 1]], masses={"platform": 1.0}
+            ),
+            0.1,
+        ),
     ],
 )
 def test_numbers_without_derivative_raise(make: Callable[[Any], kic.Mechanism], x: float) -> None:
@@ -189,15 +199,19 @@ def test_numbers_without_derivative_raise(make: Callable[[Any], kic.Mechanism], 
     ("make", "x"),
     [
         # kites and rhombi
-        (lambda x: linkages.four_bar(1.5, x, 1.0, 1.0), 1.5),
-        (lambda x: linkages.four_bar(x, 1.5, 1.0, 1.0), 1.5),
-        (lambda x: linkages.four_bar(x, 1.0, 1.0, x), 1.0),
+        (lambda x: linkages.four_bar(ground=1.5, crank=x, coupler=1.0, rocker=1.0), 1.5),
+        (lambda x: linkages.four_bar(ground=x, crank=1.5, coupler=1.0, rocker=1.0), 1.5),
+        (lambda x: linkages.four_bar(ground=x, crank=1.0, coupler=1.0, rocker=x), 1.0),
         # no angles of the elbows are as wide as the rods
-        (lambda x: linkages.five_bar(0.1, (0.25, 0.1), (x, 0.05)), 0.11),
+        (lambda x: linkages.five_bar(ground=0.1, proximal=(0.25, 0.1), distal=(x, 0.05)), 0.11),
         # legs along the axis
         (
             lambda x: linkages.stewart(
-                x, 1.0, leg_length=2.0, base_angle=1.0, platform_angle=2 * np.pi / 3 - 1
+                base_radius=x,
+                platform_radius=1.0,
+                leg_length=2.0,
+                base_angle=1.0,
+                platform_angle=2 * np.pi / 3 - 1,
             ),
             1.0,
         ),
@@ -213,9 +227,12 @@ def test_special_shapes_with_a_derivative(make: Callable[[float], kic.Mechanism]
 
 
 def test_steps_that_keep_equal_lengths_have_a_derivative() -> None:
-    make = lambda x: linkages.four_bar(x[0], 1.0, x[0], 1.0, tip=(0.5, 0.1))  # noqa: E731
+    make = lambda x: linkages.four_bar(ground=x[0], crank=1.0, coupler=x[0], rocker=1.0, tip=(0.5, 0.1))  # noqa: E731
     tip = [
-        linkages.four_bar(2.0 + h, 1.0, 2.0 + h, 1.0, tip=(0.5, 0.1)).at().value("tip") for h in (-0.1, 0.1)
+        linkages.four_bar(ground=2.0 + h, crank=1.0, coupler=2.0 + h, rocker=1.0, tip=(0.5, 0.1))
+        .at()
+        .value("tip")
+        for h in (-0.1, 0.1)
     ]
     got = kic.sensitivity(make, lambda m: m.at().value("tip"), [2.0])[0]
     assert np.allclose(got, (tip[1] - tip[0]) / 0.2, atol=1e-12)

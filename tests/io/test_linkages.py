@@ -37,7 +37,7 @@ def sampled(g: float, c: float, p: float, r: float) -> tuple[np.ndarray, np.ndar
 @pytest.mark.parametrize("kind", FOUR_BARS)
 def test_class_and_ranges_of_a_four_bar(kind):
     g, c, p, r = FOUR_BARS[kind]
-    motion = linkages.four_bar_motion(g, c, p, r)
+    motion = linkages.four_bar_motion(ground=g, crank=c, coupler=p, rocker=r)
     assert motion.type == kind
     assert motion.grashof == (kind != "triple-rocker")
     theta, _ = sampled(g, c, p, r)
@@ -58,9 +58,9 @@ def test_class_and_ranges_of_a_four_bar(kind):
 
 def test_the_rocker_of_a_crank_rocker_swings_between_its_dead_centres():
     g, c, p, r = FOUR_BARS["crank-rocker"]
-    m = linkages.four_bar(g, c, p, r)
+    m = linkages.four_bar(ground=g, crank=c, coupler=p, rocker=r)
     turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 721)})
-    low, high = linkages.four_bar_motion(g, c, p, r).rocker
+    low, high = linkages.four_bar_motion(ground=g, crank=c, coupler=p, rocker=r).rocker
     assert abs(turn.value("D").min() - low) < 1e-4
     assert abs(turn.value("D").max() - high) < 1e-4
     # law of cosines in the two dead centres
@@ -72,7 +72,11 @@ def test_the_rocker_of_a_crank_rocker_swings_between_its_dead_centres():
 def test_four_bars_have_their_lengths(kind, branch):
     lengths = FOUR_BARS[kind]
     m = linkages.four_bar(
-        *lengths, branch=branch, tip=(0.5, 0.2), masses={"coupler": 2.0}, gravity=(0, -9.81, 0)
+        **dict(zip(("ground", "crank", "coupler", "rocker"), lengths, strict=True)),
+        branch=branch,
+        tip=(0.5, 0.2),
+        masses={"coupler": 2.0},
+        gravity=(0, -9.81, 0),
     )
     place = {joint.name: np.array(joint.at) for joint in m.joints}
     sides = [
@@ -96,21 +100,25 @@ def test_four_bars_have_their_lengths(kind, branch):
 
 
 def test_change_points_and_lengths_that_do_not_close():
-    assert linkages.four_bar_motion(2, 1, 2, 1).type == "change-point"
+    assert linkages.four_bar_motion(ground=2, crank=1, coupler=2, rocker=1).type == "change-point"
     for call in (
-        lambda: linkages.four_bar(10, 1, 2, 3), lambda: linkages.four_bar(4, -1, 3, 3),
-        lambda: linkages.four_bar(4, 2, 1.5, 2, angle=3.0), lambda: linkages.slider_crank(1, 0.5, angle=1.5),
-        lambda: linkages.five_bar(5.0, 1.0, 1.0), lambda: linkages.stewart(1.0, 0.5),
-        lambda: linkages.stewart(1.0, 0.5, leg_length=0.1), lambda: linkages.delta(0.2, 0.05, 0.2, 0.1),
-        lambda: linkages.slider_crank(1.0, 2.0, masses={"wheel": 1.0}),
-    ):  # fmt: skip
+        lambda: linkages.four_bar(ground=10, crank=1, coupler=2, rocker=3),
+        lambda: linkages.four_bar(ground=4, crank=-1, coupler=3, rocker=3),
+        lambda: linkages.four_bar(ground=4, crank=2, coupler=1.5, rocker=2, angle=3.0),
+        lambda: linkages.slider_crank(crank=1, rod=0.5, angle=1.5),
+        lambda: linkages.five_bar(ground=5.0, proximal=1.0, distal=1.0),
+        lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5),
+        lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5, leg_length=0.1),
+        lambda: linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.2, forearm=0.1),
+        lambda: linkages.slider_crank(crank=1.0, rod=2.0, masses={"wheel": 1.0}),
+    ):
         with pytest.raises(kic.InputError):
             call()
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.03])
 def test_slider_crank(offset):
-    m = linkages.slider_crank(0.05, 0.2, offset=offset, masses={"slider": 1.0})
+    m = linkages.slider_crank(crank=0.05, rod=0.2, offset=offset, masses={"slider": 1.0})
     theta = np.linspace(0.1, 6.0, 30)
     c = m.path({"A": np.linspace(m.at().value("A"), 6.0, 30)})
     theta = c.value("A")
@@ -120,7 +128,7 @@ def test_slider_crank(offset):
 
 
 def test_five_bar():
-    m = linkages.five_bar(0.2, 0.25, (0.4, 0.35))
+    m = linkages.five_bar(ground=0.2, proximal=0.25, distal=(0.4, 0.35))
     assert m.dof == 2
     c = m.at({"A": m.at().value("A") + 0.1, "E": m.at().value("E") - 0.05})
     B = 0.25 * np.exp(1j * c.value("A"))
@@ -131,7 +139,14 @@ def test_five_bar():
 
 
 def test_stewart_legs_are_distances_of_joints():
-    m = linkages.stewart(0.8, 0.5, height=0.9, base_angle=0.3, platform_angle=0.4, masses={"platform": 20.0})
+    m = linkages.stewart(
+        base_radius=0.8,
+        platform_radius=0.5,
+        height=0.9,
+        base_angle=0.3,
+        platform_angle=0.4,
+        masses={"platform": 20.0},
+    )
     assert m.dof == 6
     joints = {j.name: j for j in m.joints}
     pose = RigidTransform.from_components([0.05, -0.03, 0.1], Rotation.from_rotvec([0.1, -0.05, 0.2]))
@@ -142,17 +157,26 @@ def test_stewart_legs_are_distances_of_joints():
     radii = [np.hypot(*joints[f"U{k}"].at[:2]) for k in range(1, 7)]
     assert np.abs(np.array(radii) - 0.8).max() < 10 * EPS
     same = linkages.stewart(
-        0.8, 0.5, leg_length=float(m.at().value("L1")), base_angle=0.3, platform_angle=0.4
+        base_radius=0.8,
+        platform_radius=0.5,
+        leg_length=float(m.at().value("L1")),
+        base_angle=0.3,
+        platform_angle=0.4,
     )
     assert abs(same.joints[2].at[2] - 0.9) < 1e-12
 
 
 def test_massless_legs_of_a_stewart_platform():
     shape = {"height": 0.9, "base_angle": 0.3, "platform_angle": 0.4, "masses": {"platform": 20.0}}
-    rods = linkages.stewart(0.8, 0.5, legs="distance", gravity=(0, 0, -9.81), **shape)
+    rods = linkages.stewart(
+        base_radius=0.8, platform_radius=0.5, legs="distance", gravity=(0, 0, -9.81), **shape
+    )
     massless = {f"{kind}{k}": 0.0 for kind in ("cylinder", "piston") for k in range(1, 7)}
     bars = linkages.stewart(
-        0.8, 0.5, gravity=(0, 0, -9.81), **(shape | {"masses": {"platform": 20.0, **massless}})
+        base_radius=0.8,
+        platform_radius=0.5,
+        gravity=(0, 0, -9.81),
+        **(shape | {"masses": {"platform": 20.0, **massless}}),
     )
     pose = RigidTransform.from_components([0.05, -0.03, 0.1], Rotation.from_rotvec([0.1, -0.05, 0.2]))
     c, d = rods.at({"platform": pose}), bars.at({"platform": pose})
@@ -166,7 +190,7 @@ def test_massless_legs_of_a_stewart_platform():
 
 def test_delta_follows_its_closed_form():
     R, r, a, p = 0.2, 0.05, 0.26, 0.65
-    m = linkages.delta(R, r, a, p, masses={"platform": 0.3})
+    m = linkages.delta(base_radius=R, platform_radius=r, arm=a, forearm=p, masses={"platform": 0.3})
     assert m.dof == 3
     tip = np.array([0.1, -0.05, -0.55])
     c = m.at({"tip": tip})
@@ -179,17 +203,20 @@ def test_delta_follows_its_closed_form():
         theta = -np.arctan2(end[2], end[0]) - np.arccos(reach / np.hypot(end[0], end[2]))
         assert abs(c.value(f"A{k + 1}") - theta) < 1e-11
     assert np.abs(c.coefficients(["platform.wx", "platform.wy", "platform.wz"], order=3).D).max() < 1e-8
-    low = linkages.delta(R, r, a, p, height=0.62)
+    low = linkages.delta(base_radius=R, platform_radius=r, arm=a, forearm=p, height=0.62)
     assert abs(low.at().value("tip.z") + 0.62) < 10 * EPS
     assert np.abs(low.at({"tip": [0, 0, -0.62]}).phi - low.at().phi).max() < 1e-10
 
 
 def test_one_of_two_lengths_reports_both():
     for call, got in (
-        (lambda: linkages.stewart(1.0, 0.5), "height=None, leg_length=None"),
-        (lambda: linkages.stewart(1.0, 0.5, height=0.9, leg_length=1.0), "height=0.9, leg_length=1.0"),
+        (lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5), "height=None, leg_length=None"),
+        (
+            lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5, height=0.9, leg_length=1.0),
+            "height=0.9, leg_length=1.0",
+        ),
     ):
         with raises(kic.InputError, key="height", got=got):
             call()
     with raises(kic.InputError, key="angle", got="angle=0.4, height=0.5"):
-        linkages.delta(0.2, 0.05, 0.26, 0.65, angle=0.4, height=0.5)
+        linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.26, forearm=0.65, angle=0.4, height=0.5)

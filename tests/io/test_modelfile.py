@@ -150,7 +150,9 @@ def test_rows_of_an_arm(tmp_path: Path) -> None:
     more = '[[bodies]]\nname = "b"\nmass = 2\ncom = [1, 0, 0]\ninertia = [0, 1, 1]\n'
     path.write_text(ARM + "a = 1\ntheta = 0.5\n" + more, encoding="utf-8")
     body = kic.Body("b", mass=2, com=(1, 0, 0), inertia=(0, 1, 1))
-    assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1, theta=0.5)], bodies=[body])
+    assert kic.load(path) == kic.from_dh(
+        "m", [kic.DHRow("A", "b", a=1, theta=0.5)], bodies=[body], convention="freeman"
+    )
     path.write_text(swap("[dh]", '[dh]\nconvention = "standard"', ARM) + "a = 1\n", encoding="utf-8")
     assert kic.load(path) == kic.from_dh("m", [kic.DHRow("A", "b", a=1)], convention="standard")
 

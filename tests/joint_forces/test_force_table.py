@@ -99,12 +99,17 @@ def test_bad_requests_of_a_table() -> None:
 
 def test_advantage_is_the_ratio_of_static_efforts() -> None:
     m = kic.linkages.scissor_lift(
-        1.2, 2, masses=dict.fromkeys(("platform", "up1", "down1", "up2", "down2", "foot", "roller"), 0.0)
+        arm=1.2,
+        stages=2,
+        masses=dict.fromkeys(("platform", "up1", "down1", "up2", "down2", "foot", "roller"), 0.0),
     ).add(kic.Force("weight", "top", (0.0, -500.0, 0.0)))
     c = m.at({"A": [0.3, 0.8]})
     push = c.inverse_dynamics(wrt="S")[:, 0]
     assert np.allclose(c.mechanical_advantage("top.y", wrt="S")[:, 0, 0] * push, 500.0)
-    assert abs(kic.linkages.slider_crank(1.0, 3.0).at({"A": 0.0}).mechanical_advantage("D")).min() > 1e12
+    assert (
+        abs(kic.linkages.slider_crank(crank=1.0, rod=3.0).at({"A": 0.0}).mechanical_advantage("D")).min()
+        > 1e12
+    )
 
 
 def test_frequency_response_of_a_damped_pendulum() -> None:
@@ -158,5 +163,5 @@ def test_a_transmission_angle_is_between_the_bodies_of_a_pin() -> None:
 
 def test_a_load_at_rest_needs_no_effort() -> None:
     """1/G is infinite without a warning where a row rests."""
-    c = kic.linkages.four_bar(1.0, 0.6, 0.7, 0.5, angle=1.0).at()
+    c = kic.linkages.four_bar(ground=1.0, crank=0.6, coupler=0.7, rocker=0.5, angle=1.0).at()
     assert np.isinf(c.mechanical_advantage("tip")[2]).all()

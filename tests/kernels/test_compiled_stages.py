@@ -63,7 +63,7 @@ def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordina
     first = float(start.value("E"))
     args = m, start, np.linspace(0, 0.9, 10)
     given = {"qd": [3.0, -1.0], "prescribed": {"E": lambda t: (first - t, -1.0, 0.0)}, "rtol": 1e-9}
-    runs = [m.simulate(args[2], effort, near=start, **given) for effort in (None, [0.0, 5.0])]
+    runs = [m.simulate(args[2], effort=effort, near=start, **given) for effort in (None, [0.0, 5.0])]
     assert runs[0].charts > 1
     for key in ("q", "qd", "qdd", "effort"):
         assert np.abs(getattr(runs[1], key) - getattr(runs[0], key)).max() <= 1e-9, key

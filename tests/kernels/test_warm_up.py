@@ -73,7 +73,8 @@ for name, of, numbers, at in (
     ("rssr", "flag", ["ball.at.x"], {"crank": 0.5, "spin": 0.2}),
 ):
     kic.load(name).sensitivity(lambda m: answers(m, of, at), numbers)
-bars = lambda x: kic.linkages.four_bar(*x, masses=dict.fromkeys(["crank", "coupler", "rocker"], 1.0))
+sides = ["ground", "crank", "coupler", "rocker"]
+bars = lambda x: kic.linkages.four_bar(**dict(zip(sides, x)), masses=dict.fromkeys(sides[1:], 1.0))
 kic.sensitivity(bars, lambda m: answers(m, "tip"), [4.0, 1.0, 3.5, 3.0])
 print(len(before), sorted(used() - before))
 """

@@ -93,7 +93,12 @@ def test_derivatives_of_a_pose_are_those_of_a_turned_frame(arm):
 
 def test_frames_of_dh_rows_are_given_in_the_frame_of_their_link():
     rows = [kic.DHRow("A", "upper", theta=0.4), kic.DHRow("B", "fore", a=1.0, alpha=0.3, theta=0.2)]
-    arm = kic.from_dh("arm", rows, frames=[kic.Frame("tool", "fore", origin=(0.1, 0.2, 0.3), axes=TURN)])
+    arm = kic.from_dh(
+        "arm",
+        rows,
+        frames=[kic.Frame("tool", "fore", origin=(0.1, 0.2, 0.3), axes=TURN)],
+        convention="freeman",
+    )
 
     def product(*q: float) -> np.ndarray:
         T = np.eye(4)

@@ -52,14 +52,16 @@ def test_equilibrium_with_efforts_of_actuators():
     G = c.coefficients("D", order=1).G
     assert np.abs(G.T @ [0.4] + c.dynamics().load).max() < 1e-9 * np.abs(c.dynamics().load).max() + 1e-9
     assert found.stability == "stable"
-    run = m.simulate(0.5, {"D": 0.4}, near=c)
+    run = m.simulate(0.5, effort={"D": 0.4}, near=c)
     assert np.abs(run.q - run.q[0]).max() < 1e-6
     # frequency of small motions under the constant effort
     lin = c.linearize(effort={"D": 0.4})
     natural = np.sqrt(lin.K / lin.I)[0, 0]
     assert found.modes.natural[0] == pytest.approx(natural, rel=1e-6)
     a = float(run.q[0, 0])
-    swing = m.simulate(np.linspace(0, 2 * np.pi / natural, 9), {"D": 0.4}, near=m.at({"A": a + 1e-4}, near=c))
+    swing = m.simulate(
+        np.linspace(0, 2 * np.pi / natural, 9), effort={"D": 0.4}, near=m.at({"A": a + 1e-4}, near=c)
+    )
     # small to second order
     assert abs(swing.q[-1, 0] - (a + 1e-4)) < 1e-6
     with raises(kic.InputError, key="effort"):

@@ -99,7 +99,7 @@ def test_bad_locks_raise() -> None:
         with raises(kic.InputError, key="names"):
             m.lock("A").replace(gravity=(0, 0, 0)).unlock(names)
     with pytest.raises(kic.ConfigurationError):
-        kic.linkages.four_bar(4.0, 1.0, 3.5, 3.0).lock({"D": 0.1})
+        kic.linkages.four_bar(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0).lock({"D": 0.1})
 
 
 @pytest.mark.parametrize("new", ["fixed", "prismatic", "cylindrical", "spherical"])

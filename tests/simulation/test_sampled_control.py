@@ -206,7 +206,7 @@ def test_more_actuators_than_degrees_of_freedom(form):
 def test_actuators_hold_where_coordinates_do_not_drive():
     """A run passes the dead centre of its coordinate, where others replace it, with efforts of actuators."""
     m = slider_crank()
-    run = m.simulate(np.arange(101) * 1e-2, {"A": 1.5}, wrt="S", qd=[0.1], **RTOL)
+    run = m.simulate(np.arange(101) * 1e-2, effort={"A": 1.5}, wrt="S", qd=[0.1], **RTOL)
     assert run.charts > 1
     start = np.array([np.pi / 2, 0.1 / slide(np.pi / 2)[1]])
     known = sampled(
@@ -371,7 +371,7 @@ def test_limits_and_events_between_samples():
     """A run with events finds them between samples, at the time of a run without interruption."""
     m = arm()
     hold = {"events": lambda t, now: now.q[0] + 0.3}
-    run = m.simulate(0.5, [1.0, 0.2], **hold, **RTOL)
+    run = m.simulate(0.5, effort=[1.0, 0.2], **hold, **RTOL)
     at = m.simulate(0.5, controller=lambda t, now: [1.0, 0.2], sample_time=7e-3, **hold, **RTOL)
     assert len(run.events) == len(at.events) == 1
     assert abs(run.events[0][0] - at.events[0][0]) < 1e-9
@@ -381,7 +381,7 @@ def test_limits_and_events_between_samples():
 def test_a_platform_at_one_kilohertz():
     m = kic.load("gough-stewart")
     rest = m.at().inverse_dynamics()
-    home = m.simulate(1e-3, rest).q[0]
+    home = m.simulate(1e-3, effort=rest).q[0]
 
     def law(t, now):
         return rest + 5e4 * (home + 0.02 * np.sin(6 * t) - now.q) - 2e3 * now.qd
@@ -448,7 +448,7 @@ def test_actuators_that_are_no_coordinates(name):
     assert run.charts == 2  # in the coordinates of the motors
     steps = m.simulate(
         0.1,
-        lambda t, now: np.zeros(len(motors)),
+        effort=lambda t, now: np.zeros(len(motors)),
         wrt=wrt,
         actuators=motors,
         controller=law,
