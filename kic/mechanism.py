@@ -395,17 +395,14 @@ class Mechanism(Printable, MechanismDescription):
         AssemblyModes
             Its `configuration` is a batch whose first axis has the solutions found, which may not be all. For
             a batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
-            every result and False in ``configuration.ok``.
+            every result and False in ``configuration.ok``. If none was found, it is empty, and `reason` says
+            why.
 
         Raises
         ------
         InputError, UnknownNameError
             As for `at`; also for invalid limits, and for more than 100,000 real assembly modes of one target
             with ``complete=True``; the error carries their `number`.
-        ConfigurationError
-            If no member has a solution. The error carries the smallest residual (`residual`, a length) or, as
-            for `at`, the excess `beyond` limits of the nearest solution. With ``complete=True``, the result
-            is empty if none is real, and only limits raise an error.
 
         Examples
         --------

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from kic.analysis.self_motion import NULL_RTOL, SelfMotion
 from kic.configuration import Configuration, flat_states, model_of
-from kic.errors import ConfigurationError, InputError, invalid
+from kic.errors import InputError, counted, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance
 from kic.numerics.arguments import flag, generator, integer, positive
@@ -140,6 +140,10 @@ class AssemblyModes(Printable):
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
         before. Always False for one target.
+    reason : str
+        Why no configuration has the values, with the smallest gap or the excess beyond limits; '' if one has.
+    nearest : Configuration or None
+        If none was found: the configurations beyond the limits, or the one with the smallest gap.
     completeness : Completeness
         The numbers of complex and of real solutions and the evidence that none is missing, with
         ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration. Without
@@ -162,10 +166,13 @@ class AssemblyModes(Printable):
         continued: np.ndarray | None = None,
         targets: BatchTargets | None = None,
         completeness: Completeness | None = None,
+        reason: str = "",
+        nearest: Configuration | None = None,
     ) -> None:
         ok = np.isfinite(states).all(axis=1).reshape(counts.shape)
         self.configuration = Configuration(model, counts.shape, states, None if ok.all() else ok, targets)
         self.starts, self.counts, self.condition = starts, counts, condition
+        self.reason, self.nearest = reason, nearest
         self.singular = condition > ISOLATED_CONDITION_MAX
         self.continued = np.zeros(counts.shape, dtype=bool) if continued is None else continued
         if completeness is not None:
@@ -234,6 +241,8 @@ class AssemblyModes(Printable):
                 raise InputError(message, key="of", got=of)
             return self._batch_summary()
         sheet = Summary(f"{c.name}: {count} distinct assembly mode{'' if count == 1 else 's'} found")
+        if self.reason:
+            sheet.say(self.reason)
         self._say_evidence(sheet)
         if not count:
             return sheet
@@ -367,6 +376,8 @@ def find_assemblies(
             real.condition,
             real.continued,
             completeness=getattr(real, "completeness", None),
+            reason=real.reason,
+            nearest=real.nearest,
         )
     if complete:
         search = _CompleteSearch(model, inputs, near, starts, seed, limits, time_limit, bar, certify)
@@ -436,6 +447,8 @@ class _AssemblySearch:
         # states beyond limits, by how much, and their members
         self._beyond: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.deadline = np.inf
+        # why nothing was found, and what comes nearest
+        self.none, self.nearest = "", None
 
     def run(self) -> AssemblyModes:
         """Return the distinct solutions, each branch in one slice as far as it continues."""
@@ -443,7 +456,7 @@ class _AssemblySearch:
             self._start()
             self._propagate()
             if not any(self.found):
-                self._raise_none()
+                self._find_nearest()
         slots = self._slots()
         shape = (max(map(len, slots), default=0), len(self.members))
         states = np.full((*shape, self.model.tree.state_size), np.nan)
@@ -465,6 +478,8 @@ class _AssemblySearch:
             continued.reshape(whole),
             BatchTargets(self.targets.names, self.targets.held, np.tile(self.values, (shape[0], 1))),
             self._completeness(certified),
+            self.none,
+            self.nearest,
         )
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
@@ -482,11 +497,8 @@ class _AssemblySearch:
         """
         where = f" at any of {len(self.members)} members" if self.targets.batch else ""
         if not feasible.size:
-            message = (
-                f"'{self.model.description.name}' has no configuration with these values{where}: "
-                f"{self.reasons[0]}."
-            )
-            raise ConfigurationError(message, failed=self.members, reasons=self.reasons)
+            self.none = f"No configuration has these values{where}: {self.reasons[0]}."
+            return
         first = self.starts_per_target
         numbers = np.full(
             len(feasible), min(first, max(int(first * MEMBER_STARTS_FACTOR), MEMBER_STARTS_MIN))
@@ -501,7 +513,8 @@ class _AssemblySearch:
         self.starts += len(owner)
         converged = np.array([not why for why in failures])
         if not converged.any():
-            self._raise_not_found(final, residuals, failures, where)
+            self._find_gap(final, residuals, failures, where)
+            return
         owner = owner[converged]
         states = self._within(self._nearest_turns(final[converged], self.base), owner)
         valid = np.isfinite(states).all(axis=1)
@@ -734,12 +747,13 @@ class _AssemblySearch:
             slots.append(slot)
         return slots
 
-    def _raise_none(self) -> None:
-        """Raise an error for solutions that are all beyond limits."""
+    def _find_nearest(self) -> None:
+        """Keep the solutions that are all beyond limits, if this is why there is none."""
+        if not self._beyond:
+            return
         states, beyond, owner = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
         nearest = int(np.argmin(beyond.max(axis=1)))
         worst = list(self.limits.bounds)[int(np.argmax(beyond[nearest]))]
-        violation = self.limits.violations(states[nearest : nearest + 1])[0]
         condition = self.closure.condition(states)
         kept = np.array(
             [
@@ -748,32 +762,24 @@ class _AssemblySearch:
                 for one in self._distinct(states[owner == b], condition[owner == b], b)
             ]
         )
-        raise ConfigurationError(
-            f"'{self.model.description.name}' has {len(kept)} configurations with these values (from "
-            f"{self.starts} starts), but none within `limits`: the nearest exceeds the limits of "
-            f"'{worst}' by {beyond[nearest].max():.3g}. Widen the limits, or move the target.",
-            failed=self.members,
-            reasons=[f"beyond the limits of '{worst}'"] * len(self.members),
-            beyond=[violation] * len(self.members),
-            configuration=Configuration(self.model, (len(kept),), kept),
+        self.none = (
+            f"{counted(len(kept), 'configuration')} found with these values (from {self.starts} starts), but "
+            f"none within `limits`: the nearest exceeds the limits of '{worst}' by "
+            f"{beyond[nearest].max():.3g}. Widen the limits, or move the target."
         )
+        self.nearest = Configuration(self.model, (len(kept),), kept)
 
-    def _raise_not_found(
-        self, states: np.ndarray, residuals: np.ndarray, reasons: list[str], where: str
-    ) -> NoReturn:
-        """Raise an error with the smallest residual, or a configuration that closes the wrong way round."""
+    def _find_gap(self, states: np.ndarray, residuals: np.ndarray, reasons: list[str], where: str) -> None:
+        """Keep the state with the smallest residual, or one that closes the wrong way round."""
         best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
         flipped = [reason for reason in reasons if "wrong way" in reason]
         unit = self.model.description.units.length
         reason = flipped[0] if flipped else f"out of reach by {residuals[best]:.2g} {unit}"
-        raise ConfigurationError(
-            f"No configuration of '{self.model.description.name}' with these values was found{where} from "
-            f"{len(states)} starts: {reason}. Move the target, or try more `starts`.",
-            failed=self.members,
-            reasons=[reason] * len(self.members),
-            residual=float(residuals[best]),
-            nearest=Configuration(self.model, (), states[best : best + 1]),
+        self.none = (
+            f"No configuration with these values was found{where} from {len(states)} starts: {reason}. Move "
+            "the target, or try more `starts`."
         )
+        self.nearest = Configuration(self.model, (), states[best : best + 1])
 
 
 class _CompleteSearch(_AssemblySearch):
@@ -790,9 +796,11 @@ class _CompleteSearch(_AssemblySearch):
         """Follow the paths to each feasible member."""
         from kic.analysis.monodromy import GenericSolutions
 
-        feasible = np.flatnonzero([not why for why in self.reasons])
+        self.feasible = feasible = np.flatnonzero([not why for why in self.reasons])
+        self.real = np.zeros(len(self.members), dtype=np.intp)
         if not feasible.size:
-            self._search(feasible)  # raises
+            self._search(feasible)
+            return
         known, key = self.model._prepared, ("generic solutions", self.targets.names, self.targets.held)
         generic, quick = known.get(key), np.zeros((0, len(self.base)))
         if generic is None:
@@ -802,7 +810,6 @@ class _CompleteSearch(_AssemblySearch):
         self.generic: GenericSolutions = generic
         if not generic.is_done:
             self.reason = generic.collect(quick, self.deadline, self.bar)
-        self.feasible = feasible
         self.paths = generic.at(self.values[feasible], self.deadline, self.bar, self.certify)
         self.starts += len(feasible) * generic.number
         own = self.values[feasible][self.paths.owner]
@@ -824,7 +831,6 @@ class _CompleteSearch(_AssemblySearch):
         off = distance(self.model.tree, states, self.paths.states, self.closure.transfer.column_scale)
         certified = (off.max(axis=1, initial=0.0) <= self.paths.radius)[good]
         states, owner = self._nearest_turns(states[good], self.base), feasible[self.paths.owner[good]]
-        self.real = np.zeros(len(self.members), dtype=np.intp)
         for b in feasible:
             k = owner == b
             real = self._distinct(states[k], condition[k], int(b), certified[k])
@@ -863,20 +869,17 @@ class _CompleteSearch(_AssemblySearch):
     def _quick(self, members: np.ndarray) -> np.ndarray:
         """Return regular solutions (n, S) that random starts find, before limits apply."""
         bounds, self.limits.bounds = self.limits.bounds, {}
-        try:
-            self._search(members, connect=False)
-        except ConfigurationError:
-            return np.zeros((0, len(self.base)))
-        finally:
-            self.limits.bounds = bounds
+        self._search(members, connect=False)
+        self.limits.bounds, self.none, self.nearest = bounds, "", None
         states = [one.state for b in members for one in self.found[b] if one.is_fixed]
         self.found, self.starts, self._beyond = [[] for _ in self.members], 0, []
         return np.array(states).reshape(-1, len(self.base))
 
-    def _raise_none(self) -> None:
-        """Raise an error for solutions that are all beyond limits; that there are none is an answer."""
+    def _find_nearest(self) -> None:
+        """Keep the solutions that are all beyond limits, if there are real ones."""
         if self.real.any():
-            super()._raise_none()
+            super()._find_nearest()
+        self.none = self.none or "No solution is real."
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
         """Return the evidence for solutions (K, B), some of which are certified; None for no members."""
@@ -884,6 +887,13 @@ class _CompleteSearch(_AssemblySearch):
 
         if not self.members:
             return None
+        if not self.feasible.size:
+            no, whole = (
+                np.zeros(self.targets.batch, dtype=np.intp),
+                certified.reshape(-1, *self.targets.batch),
+            )
+            why = f"the values are impossible: {self.reasons[0]}"
+            return Completeness("proven number", why, 0, *[no] * 6, whole, no, no == 0, no, 0, 0.0)
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((4, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved

@@ -203,7 +203,7 @@ def _as_metric(one: Any, parts: Mapping[str, Any]) -> Callable[..., Any]:
     if name in BY_NAME:
         return BY_NAME[name]()
     for maker in MAKERS:
-        if one is maker or (name == maker.__name__ and name not in parts):
+        if getattr(one, "__wrapped__", one) is maker or (name == maker.__name__ and name not in parts):
             raise InputError(
                 f"kic.metrics.{maker.__name__} is called with rows. Give kic.metrics.{maker.__name__}(rows).",
                 key="of",

@@ -176,9 +176,8 @@ def test_limits_of_each_member() -> None:
     assert turned.configuration.ok.all()
     assert (turned.configuration.value("shoulder") >= 5).all()
     assert turned.continued[:, 1:].all()
-    with raises(kic.ConfigurationError, failed=[(0,), (1,), (2,)]) as caught:
-        TWO.assembly_modes({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (-0.01, 0.01)})
-    assert caught.value.failed == [(0,), (1,), (2,)]
+    none = TWO.assembly_modes({"tip.x": x, "tip.y": 0.0}, limits={"elbow": (-0.01, 0.01)})
+    assert none.configuration.batch == (0, 3)
 
 
 def test_a_member_that_cannot_be() -> None:
@@ -198,8 +197,6 @@ def test_uncontrolled_motion_stays_bounded() -> None:
 
 
 WRONG = [
-    (TWO, {"tip.x": [2.1, 2.2], "tip.y": 0.0}, {}, {"failed": [(0,), (1,)]}),
-    (TWO, {"tip.x": [np.nan, np.inf], "tip.y": 0.0}, {}, {"failed": [(0,), (1,)]}),
     (TWO, {"tip.x": [1.0, 1.1], "tip.y": 0.0}, {"starts": 0}, {"key": "starts", "got": 0}),
     (TWO, {"tip.x": [1.0, 1.1]}, {}, {"mobility": 2, "count": 1}),
     (TWO, {"tip.x": [1.0, 1.1], "tip.y": [1.0, 2, 3]}, {}, {"batches": {"tip.x": (2,), "tip.y": (3,)}}),
@@ -212,12 +209,18 @@ def test_invalid_queries_raise(m: kic.Mechanism, inputs: dict, more: dict, data:
         m.assembly_modes(inputs, **more)
 
 
-def test_out_of_reach_reports_the_last_point_of_each_member() -> None:
-    with pytest.raises(kic.ConfigurationError) as caught:
-        TWO.assembly_modes({"tip.x": [2.1, 2.2], "tip.y": 0.0})
-    assert caught.value.residual == pytest.approx(0.1, abs=1e-9)
-    assert caught.value.failed == [(0,), (1,)]
-    assert caught.value.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
+@pytest.mark.parametrize("complete", [False, True])
+def test_no_solution_at_any_member(complete: bool) -> None:
+    """Out of reach, with the last point; or for impossible values."""
+    none = TWO.assembly_modes({"tip.x": [2.1, 2.2], "tip.y": 0.0}, complete=complete)
+    assert none.configuration.batch == (0, 2)
+    if not complete:
+        assert "at any of 2 members" in none.reason
+        assert none.nearest.value("tip") == pytest.approx([2.0, 0.0, 0.0], abs=1e-6)
+    none = TWO.assembly_modes({"tip.x": [np.nan, np.inf], "tip.y": 0.0}, complete=complete)
+    assert none.configuration.batch == (0, 2)
+    assert "tip.x is NaN" in none.reason
+    assert not complete or none.completeness.real.tolist() == [0, 0]
 
 
 def structure() -> kic.Mechanism:

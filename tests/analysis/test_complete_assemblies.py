@@ -380,8 +380,8 @@ def test_at_and_beyond_the_limit_of_reach() -> None:
     assert row.completeness.real.tolist() == row.configuration.ok.sum(axis=0).tolist() == [2, 2, 1, 0]
     assert row.counts.sum(axis=0).tolist() == [2, 2, 2, 0]
     assert row.continued[:, 1].all()
-    with raises(kic.ConfigurationError, failed=[()]):
-        modes_of(TWO, {"tip.x": 1.0, "tip.y": 1.0}, limits={"elbow": (0.0, 1.0)})
+    none = modes_of(TWO, {"tip.x": 1.0, "tip.y": 1.0}, limits={"elbow": (0.0, 1.0)})
+    assert (len(none), none.completeness.real, none.nearest.batch) == (0, 2, (2,))
     up = modes_of(TWO, {"tip.x": 1.0, "tip.y": 1.0}, limits={"elbow": (0.0, 2.0)})
     assert (len(up), up.completeness.real) == (1, 2)
 

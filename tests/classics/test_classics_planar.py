@@ -400,8 +400,7 @@ def test_two_link_solution_count_agrees_with_a_search(arm: TwoLink) -> None:
             continue
         assert arm.solution_count(tip) == count
         if not count:
-            with pytest.raises(kic.ConfigurationError):
-                m.assembly_modes(inputs, starts=16)
+            assert len(m.assembly_modes(inputs, starts=16)) == 0
             with raises(kic.ConfigurationError, key="tip"):
                 arm.inverse_kinematics(tip)
             continue
@@ -424,8 +423,7 @@ def test_three_link_solution_count_agrees_with_a_search(arm: ThreeLink) -> None:
         assert arm.solution_count([x, y, phi]) == count
         inputs = {"tip.x": x, "tip.y": y, "link3.angle": phi}
         if not count:
-            with pytest.raises(kic.ConfigurationError):
-                m.assembly_modes(inputs, starts=16)
+            assert len(m.assembly_modes(inputs, starts=16)) == 0
             continue
         found = m.assembly_modes(inputs, starts=32)
         assert len(found.counts) == count

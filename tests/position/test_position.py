@@ -618,8 +618,7 @@ def test_distances_that_cannot_be() -> None:
     rest = m.at({"A": 0.0, "gap": long}, failures="mask")
     assert rest.ok.tolist() == [True, False, False, True, False, False]
     assert np.abs(rest.value("gap")[rest.ok] - [1.2, 1.5]).max() < 1e-13
-    with raises(kic.ConfigurationError, failed=[()]):
-        m.assembly_modes({"A": 0.0, "gap": -1.0})
+    assert "a distance is never negative" in m.assembly_modes({"A": 0.0, "gap": -1.0}).reason
     # drawn with the two points together, a distance has no direction to start in
     m = replace(m, points=(m.points[0], kic.Point("tip", "b", (0, 0, 0))))
     with pytest.raises(
@@ -664,8 +663,7 @@ def test_an_antiparallel_closure() -> None:
         [-np.arccos(0.2), np.arccos(0.2)], abs=1e-12
     )
     # with a bolt on the other side of the leaf only the flipped door would do
-    with raises(kic.ConfigurationError, failed=[()]):
-        m.assembly_modes({"tip.z": -0.3})
+    assert "closed the wrong way round" in m.assembly_modes({"tip.z": -0.3}).reason
 
 
 @pytest.mark.slow
