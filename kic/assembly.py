@@ -59,7 +59,7 @@ from kic.transfer.rounding import (
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
 # the largest gap that a turned frame may explain, the share of it that it may leave, the angle compared with
 # the smallest of one frame, and the largest angle to first order
-TURNED_GAP_MAX, TURN_MISFIT_MAX, TURN_RATIO_MAX, TURN_MAX = 0.1, 0.1, 2.0, 0.3
+TURNED_GAP_MAX, TURN_MISFIT_MAX, TURN_RATIO_MAX, FRAME_TURN_MAX = 0.1, 0.1, 2.0, 0.3
 # lengths and angles below this are rounding errors of the computation
 MISSED_MIN = 1e-14
 # starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
@@ -353,7 +353,7 @@ def _frame_turns(
         x, left = fitted(rest @ G[0][:, own], rest @ e[0])
         if left < TURN_MISFIT_MAX:
             angles[name] = float(np.linalg.norm(x))
-    most = min(TURN_MAX, TURN_RATIO_MAX * min(angles.values(), default=0.0))
+    most = min(FRAME_TURN_MAX, TURN_RATIO_MAX * min(angles.values(), default=0.0))
     return {name: angle for name, angle in angles.items() if angle < most}
 
 

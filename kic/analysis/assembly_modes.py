@@ -448,7 +448,8 @@ class _AssemblySearch:
         self._beyond: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.deadline = np.inf
         # why nothing was found, and what comes nearest
-        self.none, self.nearest = "", None
+        self.none = ""
+        self.nearest: Configuration | None = None
 
     def run(self) -> AssemblyModes:
         """Return the distinct solutions, each branch in one slice as far as it continues."""
@@ -893,7 +894,9 @@ class _CompleteSearch(_AssemblySearch):
                 certified.reshape(-1, *self.targets.batch),
             )
             why = f"the values are impossible: {self.reasons[0]}"
-            return Completeness("proven number", why, 0, *[no] * 6, whole, no, no == 0, no, 0, 0.0)
+            return Completeness(
+                "proven number", why, 0, no, no, no, no, no, no, whole, no, no == 0, no, 0, 0.0
+            )
         generic, paths, batch = self.generic, self.paths, self.targets.batch
         numbers = np.zeros((4, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved

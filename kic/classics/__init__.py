@@ -28,6 +28,8 @@ Web page on exercise 6 of Craig,               `PointMassArm`              M, V,
 
 from __future__ import annotations
 
+import sys
+
 from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
 from kic.classics.lee_puma import ThreeLinkPuma
 from kic.classics.leg import Leg
@@ -35,6 +37,7 @@ from kic.classics.operation_count import OperationCount, OperationTable, count_o
 from kic.classics.point_mass_arm import LinkWrenches, PointMassArm
 from kic.classics.split_dynamics import EffortDeviation, PartComparison, SplitDynamics, split
 from kic.classics.wrist_partitioned import WristPartitioned
+from kic.numerics.calls import explain
 
 __all__ = [
     "Annulus",
@@ -56,3 +59,7 @@ __all__ = [
     "split",
     "table_1",
 ]
+
+
+# a package that is imported by itself, without the hook of `kic.__getattr__`
+explain(sys.modules[__name__])

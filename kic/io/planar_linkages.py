@@ -83,7 +83,7 @@ def klann(
 
 def _six_bar(
     carrier: str,
-    four: Mapping[str, float],
+    four: tuple[float, float, float, float],
     tip: Any,
     rod: float,
     follower: float,
@@ -97,7 +97,8 @@ def _six_bar(
     """Return a four-bar with a rod from a point of its coupler or rocker to a follower."""
     given = dict(mapping("masses", {} if masses is None else masses, "bodies to masses"))
     own: dict[str, float] = {key: given.pop(key) for key in ("rod", "follower") if key in given}
-    base = four_bar(**four, masses=given, name=name, **options)
+    g, c, p, r = four
+    base = four_bar(ground=g, crank=c, coupler=p, rocker=r, masses=given, name=name, **options)
     ends = {joint.name: np.array(joint.at) for joint in base.joints}
     p, r = lengths(rod=rod, follower=follower)
     E = on_bar(ends["B" if carrier == "coupler" else "D"], ends["C"], tip)
@@ -184,7 +185,7 @@ def stephenson(
     >>> m.dof, len(m.bodies)
     (1, 5)
     """
-    four = {"ground": ground, "crank": crank, "coupler": coupler, "rocker": rocker}
+    four = (ground, crank, coupler, rocker)
     return _six_bar(
         "coupler", four, tip, rod, follower, pivot, dyad, masses, name, rest, angle=angle, branch=branch
     )
@@ -240,7 +241,7 @@ def watt(
     >>> m.dof, len(m.bodies)
     (1, 5)
     """
-    four = {"ground": ground, "crank": crank, "coupler": coupler, "rocker": rocker}
+    four = (ground, crank, coupler, rocker)
     return _six_bar(
         "rocker", four, tip, rod, follower, pivot, dyad, masses, name, rest, angle=angle, branch=branch
     )

@@ -42,7 +42,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     for term in terms.split()
 }
 # most arguments that an error lists
-LISTED_MAX = 12
+ARGUMENTS_LISTED_MAX = 12
 
 
 def explained(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,7 +104,7 @@ def _wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: 
     name = call.__qualname__.removesuffix(".__init__")
     rest = [n for n in named if n not in by_place]
     listed = [*by_place, *(["*"] if rest else []), *rest]
-    listed = [*listed[:LISTED_MAX], *(["…"] if listed[LISTED_MAX:] else [])]
+    listed = [*listed[:ARGUMENTS_LISTED_MAX], *(["…"] if listed[ARGUMENTS_LISTED_MAX:] else [])]
     there = f"Call {name}({', '.join(listed)})."
     for key in keywords:
         if key in named:

@@ -17,6 +17,9 @@ Coordinates are dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or arrays (
 `Mechanism.coordinates`. Call a `Trajectory` with times; `Trajectory.on` moves a mechanism along it.
 """
 
+import sys
+
+from kic.numerics.calls import explain
 from kic.trajectory.builders import concatenate, line, quintic, s_curve, septic, trapezoid
 from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
 from kic.trajectory.path_constraints import PathConstraints, PathSamples
@@ -51,3 +54,7 @@ __all__ = [
 def __dir__() -> list[str]:
     """Return the public names."""
     return __all__
+
+
+# a package that is imported by itself, without the hook of `kic.__getattr__`
+explain(sys.modules[__name__])

@@ -37,7 +37,7 @@ def relative(c: kic.Configuration, joint: kic.Joint) -> Rotation:
 @pytest.mark.parametrize("axes", [{}, AXES])
 @pytest.mark.parametrize("free", [False, True])
 def test_a_ball_joint_takes_its_rotation(seed: int, axes: dict[str, Any], free: bool) -> None:
-    """As a vector in its axes, by component, in an array, or as a Rotation; also beyond half a turn."""
+    """It is a vector in its axes, in three components or an array, or a Rotation, also beyond half a turn."""
     rng = np.random.default_rng(seed)
     m = machine(free, **axes)
     columns = np.eye(3) if not axes else np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]]).T

@@ -1,0 +1,94 @@
+"""Wrong arguments of public calls: the TypeError of Python names those that kic has."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kic
+from kic import controllers, linkages, trajectory
+from kic.numerics.calls import COUNTERPARTS, explain, explained
+
+BAR = kic.load("four-bar")
+HERE = BAR.at({"A": 1.2})
+HINGE = ("A", "revolute", ("ground", "a"))
+
+WRONG = [
+    (lambda: kic.Body("a", ixx=1), "Body() has no argument `ixx`. Use `inertia`, principal moments or"),
+    (
+        lambda: kic.Body("a", 1.0),
+        "Body() takes 1 positional argument, got 2. Give others by name. Call Body(",
+    ),
+    (lambda: kic.Joint("A", "revolute", parent="ground"), "Use `bodies`, as (parent, child)."),
+    (lambda: kic.Joint(*HINGE, position=(0, 0, 0)), "Joint() has no argument `position`. Use `at`."),
+    (lambda: kic.Spring("s", ("a", "b"), length=2), "Spring() has no argument `length`. Use `rest`."),
+    (lambda: BAR.simulate(2, dt=0.01), "Use `t`, a duration or times, such as np.arange(0, 2, 0.01)."),
+    (lambda: BAR.simulate(2, tau=1.0), "Mechanism.simulate() has no argument `tau`. Use `effort`."),
+    (lambda: BAR.simulate(2, {"A": 1.0}), "takes 1 positional argument, got 2. Give others by name."),
+    (lambda: BAR.at(q=[1.2]), "Mechanism.at() has no argument `q`. Use `values`."),
+    (lambda: BAR.at(A=1.2), "Mechanism.at() has no argument `A`. Call Mechanism.at(values, *, near, limits"),
+    (lambda: BAR.prepare("coefficients", "tip"), "Mechanism.prepare() takes 1 positional argument, got 2."),
+    (lambda: HERE.inverse_dynamics(1.2, 2.0, 0.0), "The values are those of `Mechanism.at`."),
+    (lambda: HERE.forward_dynamics(1.0, torque=2.0), "Use `effort`."),
+    (lambda: HERE.coefficients("tip", oder=2), "has no argument `oder`. Use `order`."),
+    (
+        lambda: HERE.coefficients(),
+        "Configuration.coefficients() needs `of`. Call Configuration.coefficients(of",
+    ),
+    (lambda: HERE.coefficients("tip", of="tip"), "coefficients() got `of` twice, by position and by name."),
+    (lambda: controllers.ComputedTorque(BAR, None), "ComputedTorque() needs `kp` and `kd`."),
+    (
+        lambda: trajectory.quintic(1.2, 1.5),
+        "quintic() needs `duration`. Call quintic(start, end, duration, *,",
+    ),
+    (lambda: linkages.four_bar(1, 3.5, 3, 4), "four_bar() takes 0 positional arguments, got 4."),
+    (lambda: kic.from_dh("arm", []), "from_dh() needs `convention`."),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG)
+def test_wrong_arguments_name_those_of_kic(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_type_errors_from_within_pass() -> None:
+    """Those that a function of the user raises, or one in the package, are not those of the call."""
+
+    def wrong(t: float, now: Any) -> Any:
+        return t + "x"  # type: ignore[operator]
+
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        BAR.simulate(0.1, effort=wrong)
+    assert "no argument" not in str(caught.value)
+
+
+def test_functions_keep_their_signature_and_name() -> None:
+    def plain(of: str, *, order: int = 2) -> int:
+        """Return a number."""
+        return order
+
+    call = explained(plain)
+    assert (call("tip"), call.__name__, call.__doc__) == (2, "plain", "Return a number.")
+    assert inspect.signature(call) == inspect.signature(plain)
+    assert explain(call) is call
+
+
+def test_counterparts_are_arguments() -> None:
+    """Each argument that a common term leads to is one of a public call."""
+    have = set()
+    for public in (getattr(kic, name) for name in kic.__all__):
+        calls = [public, *vars(public).values()] if inspect.isclass(public) else [public]
+        calls += vars(public).values() if inspect.ismodule(public) else []
+        for call in calls:
+            if callable(call) and not isinstance(call, np.ufunc):
+                try:
+                    have |= inspect.signature(call).parameters.keys()
+                except ValueError:
+                    continue
+    assert {own.partition(",")[0] for several in COUNTERPARTS.values() for own in several} <= have
