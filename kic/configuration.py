@@ -201,6 +201,10 @@ class Configuration(Printable, Tabular, Animated):
 
     _one_line = ("coordinates", "batch")
     _counterparts: ClassVar[dict[str, str]] = {
+        "G": "coefficients(of).G, the Jacobian",
+        "H": "coefficients(of).H, the Hessian",
+        "I": "dynamics().I, the mass matrix",
+        "P": "dynamics().P, the Christoffel symbols",
         "jacobian": "coefficients(of).G, the Jacobian",
         "hessian": "coefficients(of).H, the Hessian",
         "mass_matrix": "dynamics().I, the mass matrix",
@@ -219,6 +223,7 @@ class Configuration(Printable, Tabular, Animated):
         "aba": "forward_dynamics(qd, effort)",
         "crba": "dynamics().I, the mass matrix",
         "simulate": "Mechanism.simulate(t, near=…)",
+        "find_equilibrium": "Mechanism.find_equilibrium(near=…)",
         "show": "draw(), or view() in the browser",
         "q": "value(coordinates), or phi for the tree",
         "plot": "draw()",

@@ -97,8 +97,8 @@ def _six_bar(
     """Return a four-bar with a rod from a point of its coupler or rocker to a follower."""
     given = dict(mapping("masses", {} if masses is None else masses, "bodies to masses"))
     own: dict[str, float] = {key: given.pop(key) for key in ("rod", "follower") if key in given}
-    g, c, p, r = four
-    base = four_bar(ground=g, crank=c, coupler=p, rocker=r, masses=given, name=name, **options)
+    g, a, b, c = four
+    base = four_bar(ground=g, crank=a, coupler=b, rocker=c, masses=given, name=name, **options)
     ends = {joint.name: np.array(joint.at) for joint in base.joints}
     p, r = lengths(rod=rod, follower=follower)
     E = on_bar(ends["B" if carrier == "coupler" else "D"], ends["C"], tip)

@@ -203,7 +203,8 @@ def motion_frames(motion: Any, fps: float, speed: float) -> tuple[Configuration,
         raise invalid("fps", f"must be one of {', '.join(map(str, RATES))}", fps)
     t, configurations = getattr(motion, "t", None), getattr(motion, "configuration", motion)
     if len(configurations.batch) != 1:
-        raise invalid("configuration", "must have a batch shape (F,)", configurations.batch)
+        remedy = "Animate a path, such as m.path({…})."
+        raise invalid("configuration", "must have a batch shape (F,)", configurations.batch, remedy)
     if t is None:
         _check_count(len(configurations.ok))
         return configurations, None

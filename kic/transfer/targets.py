@@ -346,6 +346,11 @@ def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarra
                 f"`{key}` must be a pose, got a matrix. Give RigidTransform.from_matrix(matrix) of SciPy."
             )
             raise InputError(message, name=key, key=key)
+        hinges = [j for j in tree.description.joints if j.bodies[1] == key and j.dof == 1]
+        if hinges and np.ndim(value) == 0:
+            name = hinges[0].name
+            message = f"'{key}' is a body, which has no value. Give its joint '{name}' a value, or '{key}' a "
+            raise InputError(f"{message}RigidTransform or Rotation of SciPy.", name=key, joint=name)
         ball = key.partition(".")[0]
         if ball in tree.description._ball_joints:
             message = f"'{key}' is an angular velocity alone. Give '{ball}' a rotation vector or a Rotation."
