@@ -332,18 +332,21 @@ def _frame_turns(
     for turn, quaternion in tree.ball_slices:
         phi[turn] = vector_from_quaternion(state[quaternion])
     values = dict(zip(tree.columns, phi.tolist(), strict=True))
-    bodies, joints, names = list(description.bodies), list[Joint](), dict[str, str]()
+    bodies, joints, turns = list(description.bodies), list[Joint](), dict[str, list[str]]()
     for joint in description.joints:
         if joint.type in AXIAL_TYPES and joint.at and not any(joint is cut for cut in tree.cuts):
-            names[joint.name], body = f"turn of {joint.name}", Body(f"{joint.name} turned")
-            joints.append(Joint(names[joint.name], "spherical", (joint.bodies[0], body.name), joint.at))
+            ball, body = f"turn of {joint.name}", Body(f"{joint.name} turned")
+            turns[joint.name] = [f"{ball}.{k}" for k in (1, 2, 3)]
+            joints.append(Joint(ball, "spherical", (joint.bodies[0], body.name), joint.at))
             bodies.append(body)
             joint = replace(joint, bodies=(body.name, joint.bodies[1]))
         joints.append(joint)
     whole = CompiledModel(replace(description, bodies=tuple(bodies), joints=tuple(joints)))
-    residuals, column = _Residuals(whole, loops, couplings), whole.tree.column
-    e, G = residuals(state_at(whole.tree, whole.reference_state[0], values)[None])
-    turning = {name: [column[f"{turn}.{k}"] for k in (1, 2, 3)] for name, turn in names.items()}
+    column, needed = whole.tree.column, {*values, *(key for keys in turns.values() for key in keys)}
+    if not turns or not column.keys() >= needed:  # closed loops are cut elsewhere
+        return {}
+    e, G = _Residuals(whole, loops, couplings)(state_at(whole.tree, whole.reference_state[0], values)[None])
+    turning = {name: [column[key] for key in keys] for name, keys in turns.items()}
     others = np.setdiff1d(np.arange(G.shape[2]), np.ravel(list(turning.values())))
     # what no motion of the joints reaches
     U, sigma, _ = np.linalg.svd(G[0][:, others])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -74,7 +75,12 @@ def explained(call: Callable[..., Any]) -> Callable[..., Any]:
 def explain(public: Any) -> Any:
     """Return a public function, class or module whose functions are `explained`."""
     if inspect.isfunction(public):
-        return public if hasattr(public, "is_explained") else explained(public)
+        if hasattr(public, "is_explained"):
+            return public
+        made = explained(public)
+        # pickles find a function by its module and name
+        setattr(sys.modules[public.__module__], public.__name__, made)
+        return made
     if inspect.isclass(public):
         explain_methods(public)
     elif inspect.ismodule(public):
@@ -91,8 +97,9 @@ def explain_methods(cls: type) -> None:
         if base.__module__.partition(".")[0] != "kic":
             continue
         for name, found in list(vars(base).items()):
-            if inspect.isfunction(found) and (name == "__init__" or name[0] != "_"):
-                setattr(base, name, explain(found))
+            is_plain = inspect.isfunction(found) and not hasattr(found, "is_explained")
+            if is_plain and (name == "__init__" or name[0] != "_"):
+                setattr(base, name, explained(found))
 
 
 def _wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:

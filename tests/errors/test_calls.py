@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,16 @@ def test_functions_keep_their_signature_and_name() -> None:
     assert (call("tip"), call.__name__, call.__doc__) == (2, "plain", "Return a number.")
     assert inspect.signature(call) == inspect.signature(plain)
     assert explain(call) is call
+
+
+def test_functions_can_be_pickled() -> None:
+    """Those that are handed out, also by modules."""
+    modules = [getattr(kic, name) for name in kic.__all__ if inspect.ismodule(getattr(kic, name))]
+    named = [getattr(kic, name) for name in kic.__all__]
+    named += [getattr(module, name) for module in modules for name in dir(module) if name[0] != "_"]
+    for call in named:
+        if inspect.isfunction(call):
+            assert pickle.loads(pickle.dumps(call)) is call
 
 
 def test_counterparts_are_arguments() -> None:
