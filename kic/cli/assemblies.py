@@ -10,6 +10,7 @@ import click
 
 from kic.cli import parsing
 from kic.cli.completion import coordinates
+from kic.errors import InputError
 
 
 @click.command()
@@ -50,8 +51,8 @@ def assemblies(
       kic assemblies three-rrr --complete -o modes.svg
 
     --json prints a single object: name, coordinates (names of joints), phi (a list for each assembly mode),
-    singular; evidence, statement, generic (number of complex solutions), real, certified_complex, proven,
-    certified_paths and chance, null without --complete.
+    singular, reason (why there is none); evidence, statement, generic (number of complex solutions), real,
+    certified_complex, proven, certified_paths and chance, null without --complete.
     """
     if certify and not complete:
         raise parsing.usage_error("--certify requires --complete.", "--certify")
@@ -64,6 +65,8 @@ def assemblies(
     found = mechanism.assembly_modes(
         values, complete=complete, certify=certify, time_limit=time_limit, limits=True if limits else None
     )
+    if file is not None and not len(found):
+        raise InputError(f"There is no assembly mode to draw. {found.reason}", key="output")
     if not as_json:
         click.echo(found.summary())
     if file is not None:
@@ -86,6 +89,7 @@ def assemblies(
         "coordinates": found._names,
         "phi": found.configuration.phi.tolist(),
         "singular": found.singular.tolist(),
+        "reason": found.reason,
         **{key: getattr(known, key, None) for key in keys},
     }
     click.echo(json.dumps(data, allow_nan=False, default=lambda x: x.item()))

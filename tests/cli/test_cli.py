@@ -352,6 +352,11 @@ def test_assemblies(tmp_path):
     quick = json.loads(run("assemblies", "four-bar", "--at", "A=70deg", "--json"))
     assert len(quick["phi"]) == 2
     assert quick["generic"] is None
+    none = "horn-two-link", "--at", "tip.x=2.1", "--at", "tip.y=0"
+    assert "out of reach by 0.1 m" in json.loads(run("assemblies", *none, "--json"))["reason"]
+    assert "There is no assembly mode to draw" in run(
+        "assemblies", *none, "-o", str(tmp_path / "x.svg"), code=1
+    )
     assert "requires --complete" in run("assemblies", "four-bar", "--time-limit", "3", code=2)
     assert "requires --complete" in run("assemblies", "four-bar", "--certify", code=2)
     certain = json.loads(run("assemblies", "four-bar", "--complete", "--certify", "--json"))
