@@ -167,11 +167,15 @@ def _sampled(
     m: Mechanism, near: Configuration | None, of: tuple[str, ...], box: Box
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Return Chebyshev coefficients of states (S, N, …) and of rows (P, N, …), and the rows."""
-    M = len(box.names)
-    for N in _NODES[M]:
+    M, c = len(box.names), near
+    for before, N in zip((0, *_NODES[M]), _NODES[M], strict=False):
         angles = np.pi * (np.arange(N) + 0.5) / N
         axes = [a + w * np.cos(angles) for a, w in zip(box.middle, box.half, strict=True)]
-        c, found = box.closed(m, near, of, axes)
+        if before:  # each node starts from the nearest one of the coarser grid
+            assert c is not None  # for the type checker
+            nearest = (2 * np.arange(N) + 1) * before // (2 * N)
+            c = c[np.ravel_multi_index(np.ix_(*[nearest] * M), [before] * M).ravel()]
+        c, found = box.closed(m, c, of, axes)
         values = np.concatenate([c.state, found.values], axis=1).reshape(*[N] * M, -1)
         S = c.state.shape[-1]
         for row in (S + k for k, row in enumerate(found.rows) if row_unit(m, row) == "rad"):
@@ -261,7 +265,7 @@ class _Problem:
         t = np.array(list(combinations(np.arange(h - 1, 1, 2 * h), repeat=M)))
         whole, slope, count = np.zeros(len(goal)), np.zeros((len(goal), M)), 0
         self.trace(np.zeros(M))
-        numbers = max(self.X.size, *(len(part.nodes) for part in (self.system, self.low, self.high)))
+        numbers = max(self.X.size, *(part.width for part in (self.system, self.low, self.high)))
         chunk = max(16, _CHUNK_NUMBERS // numbers)
         while len(t):
             count += len(t)
@@ -354,9 +358,32 @@ class _Problem:
             eta, centre = (
                 upward(a + (A @ b[..., None])[..., 0]) for a, b in ((moved, eta), (at_centre, centre))
             )
-        # the Taylor series of the error, from a Newton step
+        # about the centre after a Newton step
         radius = upward(off_radius + (A @ centre[..., None])[..., 0] + 2 * EPS * (np.abs(x) + np.abs(off)))
-        found = [*self._run(self.low, x - off, radius)[:3], *self._run(self.high, x, reach + eta)[:1]]
+        small: Any = (reach < _SMALL_SHARE * self.tube).all(axis=1)
+        total, rate = (
+            np.full((len(t), len(self.angular)), np.nan),
+            np.full((len(t), len(self.angular), M), np.nan),
+        )
+        if closed.any():  # the others are divided
+            parts = (a[closed] for a in (t, x - off, radius, x, reach + eta))
+            total[closed], rate[closed] = self._errors(h, *parts)
+        return total, rate, closed, small
+
+    def _errors(
+        self,
+        h: float,
+        t: np.ndarray,
+        x: np.ndarray,
+        radius: np.ndarray,
+        middle: np.ndarray,
+        reach: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of errors (B, P) and slopes (B, P, M) on cells t ± h, from their Taylor series.
+
+        States are `x` within a radius at the centre, and `middle` within `reach` in the whole cell.
+        """
+        found = [*self._run(self.low, x, radius)[:3], *self._run(self.high, middle, reach)[:1]]
         e = []
         for order, (T, radius) in enumerate(found):
             for k in range(order):
@@ -372,10 +399,7 @@ class _Problem:
             e.append((np.abs(error) + radius) * h**order)
         third = e[3].sum(axis=(-1, -2))
         rate = upward(e[1] + e[2].sum(axis=-1) + third / 2) / h
-        total = upward(e[0] + (e[1] + e[2].sum(axis=-1) / 2 + third / 6).sum(axis=-1))
-        total[~closed] = np.nan
-        small: Any = (reach < _SMALL_SHARE * self.tube).all(axis=1)
-        return total, rate, closed, small
+        return upward(e[0] + (e[1] + e[2].sum(axis=-1) / 2 + third / 6).sum(axis=-1)), rate
 
 
 def _inverse(W: np.ndarray) -> np.ndarray:

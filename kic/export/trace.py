@@ -318,6 +318,24 @@ class Trace:
         """Number of arithmetic operations."""
         return sum(node.op not in ("input", "const", "neg") for node in self.nodes)
 
+    @cached_property
+    def _dropped(self) -> list[list[int]]:
+        """List of the nodes that nothing after each node needs, so that large results are not kept."""
+        last = list(range(len(self.nodes)))
+        for n, (op, a, b) in enumerate(self.nodes):
+            for k in (a, b) if op in BINARY else (a,) if op in UNARY else ():
+                last[k] = n
+        kept, found = {k for out in self.outputs for k in out.entries}, [list[int]() for _ in last]
+        for k, n in enumerate(last):
+            if k not in kept:
+                found[n].append(k)
+        return found
+
+    @cached_property
+    def width(self) -> int:
+        """Largest number of results that are needed at once."""
+        return int(np.cumsum([1 - len(dropped) for dropped in self._dropped]).max(initial=0)) + 1
+
     def run(self, functions: Any, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """Return the entries of the outputs, by the arithmetic of any library.
 
@@ -332,13 +350,15 @@ class Trace:
             "abs": functions.abs,
         }  # fmt: skip
         x: list[Any] = []
-        for op, a, b in self.nodes:
+        for (op, a, b), dropped in zip(self.nodes, self._dropped, strict=True):
             if op in f:
                 x.append(f[op](x[a], x[b]))
             elif op in g:
                 x.append(g[op](x[a]))
             else:
                 x.append(inputs[a][b] if op == "input" else a)
+            for k in dropped:
+                x[k] = None
         return [[x[k] for k in out.entries] for out in self.outputs]
 
 

@@ -129,21 +129,7 @@ class Closure:
         t = self.transfer
         used = self._kept(G[:, 0])[:, None]
         fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(error).all(axis=(1, 2))
-        G = np.where(fine[:, None, None, None], G * used[..., None], 0.0)
         error = np.where(fine[:, None, None], error * used, 0.0)
-        Q, R = np.linalg.qr(G[:, 1::2])
-        diagonal = np.abs(np.einsum("bkii->bki", R))
-        fine &= (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
-        R[~fine] = np.eye(R.shape[-1])
-        A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
-        sums = np.abs(A)
-        weights = sums.sum(axis=3)
-        kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, error[:, 1::2]))
-        for k in (0, 2):
-            ends = slice(k, k + G.shape[1] - 2, 2)
-            change = np.abs(A @ (G[:, ends] - G[:, 1::2]))
-            kappa = np.maximum(kappa, np.einsum("bknm,bkm->bkn", change, weights))
-            eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, error[:, ends])))
         levers, mask, lengths = self._levers
         moved = np.diff(steps, axis=1)
         T = (np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])) @ mask.T
@@ -160,12 +146,17 @@ class Closure:
         second = lever.copy()
         second[..., lengths] *= np.minimum(1 + ratio, 1e9)
         lever[..., lengths] *= np.minimum(1 + ratio * (7 + ratio * (18 + 15 * ratio)), 1e9)
-        cubic, W = CUBIC_FACTOR * lever * (T**3 + 3 * T * curved), weights @ mask.T
-        kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
-        eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
-        bound = np.einsum("bknp,bkp->bkn", sums, second * W**2)
-        kappa, eta, bound = ((a / weights).max(axis=2) for a in (kappa, eta, bound))
-        return fine & ((kappa < 1) & (4 * bound * eta < (1 - kappa) ** 2)).all(axis=1)
+        cubic = CUBIC_FACTOR * lever * (T**3 + 3 * T * curved)
+        # loops that share no joint are certified one by one, if each has a row for every column
+        few = [len(own) < len(free) for own, free in self.blocks]
+        if any(few) or sum(len(free) for _, free in self.blocks) < t.tree.size:
+            return np.zeros(len(states), dtype=bool)
+        for own, free in self.blocks:
+            g = G[:, :, own[:, None], free] * used[..., own, None]
+            g[~fine] = 0.0
+            bounds = second[..., own], cubic[..., own], mask[np.ix_(own, free)]
+            fine &= _is_regular(g, error[..., own], *bounds)
+        return fine
 
     @property
     def constant_rows(self) -> np.ndarray:
@@ -343,3 +334,31 @@ class Closure:
             else ""
             for k, row in zip(worst, values, strict=True)
         ]
+
+
+def _is_regular(
+    G: np.ndarray, error: np.ndarray, second: np.ndarray, cubic: np.ndarray, mask: np.ndarray
+) -> np.ndarray:
+    """Return a mask (B,) of curves that pass the tests of `Closure.certified`, for one block of its rows.
+
+    `second` and `cubic` (B, K, P) bound second derivatives of the rows and errors of interpolation.
+    """
+    Q, R = np.linalg.qr(G[:, 1::2])
+    diagonal = np.abs(np.einsum("bkii->bki", R))
+    fine = (diagonal > 1e-14 * diagonal.max(axis=2, keepdims=True)).all(axis=(1, 2))
+    R[~fine] = np.eye(R.shape[-1])
+    A = np.linalg.solve(R, np.swapaxes(Q, -1, -2))
+    sums = np.abs(A)
+    weights = sums.sum(axis=3)
+    kappa, eta = np.zeros(weights.shape), np.abs(np.einsum("bknp,bkp->bkn", A, error[:, 1::2]))
+    for k in (0, 2):
+        ends = slice(k, k + G.shape[1] - 2, 2)
+        change = np.abs(A @ (G[:, ends] - G[:, 1::2]))
+        kappa = np.maximum(kappa, np.einsum("bknm,bkm->bkn", change, weights))
+        eta = np.maximum(eta, np.abs(np.einsum("bknp,bkp->bkn", A, error[:, ends])))
+    W = weights @ mask.T
+    kappa += np.einsum("bknp,bkp->bkn", sums, cubic * W)
+    eta = 1.25 * eta + np.einsum("bknp,bkp->bkn", sums, cubic)
+    bound = np.einsum("bknp,bkp->bkn", sums, second * W**2)
+    kappa, eta, bound = ((a / weights).max(axis=2) for a in (kappa, eta, bound))
+    return fine & ((kappa < 1) & (4 * bound * eta < (1 - kappa) ** 2)).all(axis=1)
