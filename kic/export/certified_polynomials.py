@@ -310,7 +310,7 @@ class _Problem:
         x: list[Any] = [None] * len(self.states)
         for k, *pair in zip(self.entries, middle.T, np.broadcast_to(radius, middle.shape).T, strict=True):
             x[k] = around(*pair)
-        found = trace.run(Functions, [x])
+        found = trace.run(Functions, [x], large=True)
         made = []
         for out, entries in zip(trace.outputs, found, strict=True):
             made.append(tuple(a.reshape(-1, *out.shape) for a in middle_and_radius(entries, len(middle))))
@@ -361,10 +361,8 @@ class _Problem:
         # about the centre after a Newton step
         radius = upward(off_radius + (A @ centre[..., None])[..., 0] + 2 * EPS * (np.abs(x) + np.abs(off)))
         small: Any = (reach < _SMALL_SHARE * self.tube).all(axis=1)
-        total, rate = (
-            np.full((len(t), len(self.angular)), np.nan),
-            np.full((len(t), len(self.angular), M), np.nan),
-        )
+        shape = len(t), len(self.angular)
+        total, rate = np.full(shape, np.nan), np.full((*shape, M), np.nan)
         if closed.any():  # the others are divided
             parts = (a[closed] for a in (t, x - off, radius, x, reach + eta))
             total[closed], rate[closed] = self._errors(h, *parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from kic.numerics.arrays import broadcast_batches, numbers
 
 if TYPE_CHECKING:
     from kic.export.questions import Export
+
+# batches from this size on keep few results at once
+_LARGE = 100
 
 
 class ExportedFunction:
@@ -82,7 +86,9 @@ class ExportedFunction:
             arrays[a.name] = x
         batch = broadcast_batches(**{name: x.shape[:-1] for name, x in arrays.items()})
         with np.errstate(all="ignore"):
-            found = self._export.run(np, {k: list(np.moveaxis(x, -1, 0)) for k, x in arrays.items()})
+            found = self._export.run(
+                np, {k: list(np.moveaxis(x, -1, 0)) for k, x in arrays.items()}, prod(batch) >= _LARGE
+            )
         made = {}
         for out, entries in zip(self._export.outputs, found, strict=True):
             whole = [np.broadcast_to(x, batch) for x in entries]

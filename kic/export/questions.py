@@ -101,11 +101,11 @@ class Export:
         )
         return self.steps * step + last + answer
 
-    def run(self, functions: Any, given: dict[str, Sequence[Any]]) -> list[Any]:
+    def run(self, functions: Any, given: dict[str, Sequence[Any]], large: bool = False) -> list[Any]:
         """Return the entries of the outputs by the arithmetic of any library; see `Trace.run`."""
 
         def ask(trace: Trace) -> list[Any]:
-            return trace.run(functions, [given[a.name] for a in trace.inputs])
+            return trace.run(functions, [given[a.name] for a in trace.inputs], large)
 
         if self.step is None or self.certificate is None:
             assert self.answer is not None  # for the type checker

@@ -320,7 +320,7 @@ class Trace:
 
     @cached_property
     def _dropped(self) -> list[list[int]]:
-        """List of the nodes that nothing after each node needs, so that large results are not kept."""
+        """List of the nodes that nothing after each node needs."""
         last = list(range(len(self.nodes)))
         for n, (op, a, b) in enumerate(self.nodes):
             for k in (a, b) if op in BINARY else (a,) if op in UNARY else ():
@@ -336,10 +336,11 @@ class Trace:
         """Largest number of results that are needed at once."""
         return int(np.cumsum([1 - len(dropped) for dropped in self._dropped]).max(initial=0)) + 1
 
-    def run(self, functions: Any, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    def run(self, functions: Any, inputs: Sequence[Sequence[Any]], large: bool = False) -> list[list[Any]]:
         """Return the entries of the outputs, by the arithmetic of any library.
 
         `functions` has cos, sin, sqrt, abs, arctan2, minimum and maximum; `inputs` are entries of the inputs.
+        `large` results are dropped when nothing needs them any more, which takes time for small ones.
         """
         f: dict[str, Callable[..., Any]] = {
             "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -350,13 +351,15 @@ class Trace:
             "abs": functions.abs,
         }  # fmt: skip
         x: list[Any] = []
-        for (op, a, b), dropped in zip(self.nodes, self._dropped, strict=True):
-            if op in f:
-                x.append(f[op](x[a], x[b]))
-            elif op in g:
-                x.append(g[op](x[a]))
-            else:
-                x.append(inputs[a][b] if op == "input" else a)
+        pieces: Any = zip(zip(self.nodes), self._dropped, strict=True) if large else [(self.nodes, ())]
+        for nodes, dropped in pieces:
+            for op, a, b in nodes:
+                if op in f:
+                    x.append(f[op](x[a], x[b]))
+                elif op in g:
+                    x.append(g[op](x[a]))
+                else:
+                    x.append(inputs[a][b] if op == "input" else a)
             for k in dropped:
                 x[k] = None
         return [[x[k] for k in out.entries] for out in self.outputs]

@@ -284,3 +284,46 @@ def test_every_tolerance_has_an_answer(name):
         assert below.mobility().dof < found.dof
     with raises(kic.ModelError, key="closure_tolerance"):
         exact.replace(closure_tolerance=1.0)
+
+
+def beside(*loops: kic.Mechanism) -> kic.Mechanism:
+    """Loops on one ground; names have the number of the loop."""
+    bodies, joints, coordinates = [], [], []
+    for k, m in enumerate(loops):
+        bodies += [replace(b, name=f"{b.name}{k}") for b in m.bodies]
+        for j in m.joints:
+            ends = tuple(b if b == "ground" else f"{b}{k}" for b in j.bodies)
+            joints.append(replace(j, name=f"{j.name}{k}", bodies=ends))
+        coordinates += [f"{name}{k}" for name in m.coordinates]
+    tolerance = loops[0].closure_tolerance
+    return kic.Mechanism("both", bodies, joints, coordinates=coordinates, closure_tolerance=tolerance)
+
+
+def test_loops_that_share_no_joint_move_as_each_alone() -> None:
+    """Beyond a dead centre of one loop there is no configuration."""
+    bar = kic.load("four-bar").replace(coordinates=["D"], closure_tolerance=1e-4)
+    loops, rng = (bar, disturbed(1e-5, 3, 1e-4)), np.random.default_rng(0)
+    values = {"D0": np.array([2.4, 2.7, 3.0]), "A1": rng.uniform(0.4, 2.5, 3)}
+    c = beside(*loops).at(values, failures="mask")
+    alone = [m.at({name[0]: x}, failures="mask") for m, (name, x) in zip(loops, values.items(), strict=True)]
+    np.testing.assert_array_equal(c.ok, alone[0].ok & alone[1].ok)
+    assert c.ok.tolist() == [True, True, False]
+    for k, one in enumerate(alone):
+        for name in "ABCD":
+            # loops are closed to 1e-12, and conditions are below 100 here
+            np.testing.assert_allclose(c.value(f"{name}{k}")[c.ok], one.value(name)[c.ok], rtol=0, atol=2e-9)
+
+
+@pytest.mark.parametrize("opened", ["B0", "B1"])
+def test_curves_are_certified_if_all_loops_are(opened: str) -> None:
+    """A curve that opens one loop proves nothing, whichever loop it is."""
+    m = beside(disturbed(1e-5, 3, 1e-4), disturbed(1e-5, 4, 1e-4))
+    closure = m._model.closure(m.coordinates)
+    assert len(closure.blocks) == 2
+    steps = np.zeros((2, 3, m._model.tree.size))
+    steps[1, 1:, m._model.tree.columns.index(opened)] = 0.1
+    states = closure.moved(np.repeat(m.at().state[None], 6, axis=0), steps.reshape(6, -1))
+    values, G = (a.reshape(2, 3, *a.shape[1:]) for a in closure.rows(states))
+    error = values[:1, :1] - values
+    found = closure.certified(states.reshape(2, 3, -1), steps, values, G, error)
+    np.testing.assert_array_equal(found, [True, False])
