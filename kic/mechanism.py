@@ -211,7 +211,7 @@ class Mechanism(Printable, MechanismDescription):
             allowed, as many as the degrees of freedom: joints, points ("tip", "tip.x"), distances, angles of
             a planar mechanism. A body takes a `RigidTransform`, its displacement from the reference
             configuration, or a `Rotation` for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a
-            plane. A spherical joint counts for as many as an orientation.
+            plane. A spherical joint, also in a loop, counts for as many as an orientation.
         near : Configuration, optional
             Configuration from which the solution is continued, so that the assembly mode is kept; by default
             the reference configuration. The path from its values to the inputs is followed by predictor steps

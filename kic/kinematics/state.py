@@ -9,11 +9,12 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
+from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
 from kic.description.validation import GROUND
 from kic.errors import InputError, coordinates_named, invalid, short_repr, unknown
 from kic.kinematics.euler import EULER
 from kic.kinematics.tree import Tree, ball_axes
-from kic.numerics.arrays import broadcast_batches, numbers, real_array, require_real
+from kic.numerics.arrays import broadcast_batches, numbers, require_real
 from kic.numerics.rotations import (
     displaced,
     product,
@@ -84,9 +85,7 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         if joint is None:
             made[key] = value
             continue
-        a = require_real(key, numbers(key, _several(joint, value)))
-        if a.ndim == 0 or a.shape[-1] != joint.dof:
-            raise invalid(key, f"must have shape (..., 6){_FORMS['free']}", a.shape, expected=(6,))
+        a = _real_entries(description, joint, value)
         # a member without finite numbers keeps a rotation, which SciPy requires, and has no position
         a = np.where(np.isfinite(a).all(axis=-1, keepdims=True), a, np.nan)
         T, axes = np.zeros((*a.shape[:-1], 4, 4)), ball_axes(joint)
@@ -98,7 +97,11 @@ def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
         T[..., 3, 3] = 1.0
         backwards = joint.bodies[1] == GROUND
         pose = RigidTransform.from_matrix(T)
-        made[joint.bodies[0] if backwards else joint.bodies[1]] = pose.inv() if backwards else pose
+        body = joint.bodies[0 if backwards else 1]
+        if body in inputs:
+            message = f"The pose of '{body}' is given twice, as '{key}' too. Give it once."
+            raise InputError(message, name=body)
+        made[body] = pose.inv() if backwards else pose
     return made
 
 
@@ -142,14 +145,7 @@ def single_entries(description: MechanismDescription, key: Any, value: Any) -> l
         raise InputError(f"Joint '{key}' is fixed; it has no coordinate. Leave it out.", name=key)
     if key in joints and joints[key].dof > 1:
         joint = joints[key]
-        a = numbers(key, _several(joint, value))
-        if a.ndim == 0 or a.shape[-1] != joint.dof:
-            raise invalid(
-                key,
-                f"must have shape (..., {joint.dof}) for a {joint.type} joint{_FORMS.get(joint.type, '')}",
-                a.shape,
-                expected=(joint.dof,),
-            )
+        a = _entries(joint, value)
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
     if key in components:
         return [(key, numbers(key, value))]
@@ -169,6 +165,27 @@ _FORMS = {
 }
 
 
+def _entries(joint: Joint, value: Any) -> np.ndarray:
+    """Return the coordinates (..., dof) of a joint with several, from one of `_FORMS`."""
+    a = numbers(joint.name, _several(joint, value))
+    if a.ndim == 0 or a.shape[-1] != joint.dof:
+        raise invalid(
+            joint.name,
+            f"must have shape (..., {joint.dof}) for a {joint.type} joint{_FORMS.get(joint.type, '')}",
+            a.shape,
+            expected=(joint.dof,),
+        )
+    return a
+
+
+def _real_entries(description: MechanismDescription, joint: Joint, value: Any) -> np.ndarray:
+    """Return real `_entries`, and warn of angles that may be meant in degrees."""
+    a = require_real(joint.name, _entries(joint, value))
+    if np.abs(a).max(initial=0.0) > DEGREES_ANGLE_MIN:
+        warn_of_degrees(description, joint.components, a)
+    return a
+
+
 def _several(joint: Joint, value: Any) -> Any:
     """Return the value of a joint with several coordinates, from a `Rotation` or `RigidTransform`, too.
 
@@ -176,6 +193,9 @@ def _several(joint: Joint, value: Any) -> Any:
     """
     if joint.type == "spherical" and hasattr(value, "as_rotvec"):
         return value.as_rotvec() @ ball_axes(joint)
+    if joint.type == "spherical" and hasattr(value, "rotation"):
+        rule = "must be a rotation vector or a SciPy Rotation"
+        raise invalid(joint.name, rule, value, "Give its `rotation`.", shown="a pose")
     if joint.type == "free" and hasattr(value, "rotation") and hasattr(value, "translation"):
         at = np.asarray(joint.at)
         moved = np.stack([displaced(value, at) - at, value.rotation.as_rotvec()], axis=-2) @ ball_axes(joint)
@@ -183,18 +203,18 @@ def _several(joint: Joint, value: Any) -> Any:
     return value
 
 
-def ball_rotation(joint: Joint, value: Any) -> Any:
-    """Return the `Rotation` of a spherical joint from one or from a rotation vector (..., 3) in its axes.
+def ball_matrix(description: MechanismDescription, joint: Joint, value: Any) -> np.ndarray:
+    """Return the matrix (..., 3, 3) of a spherical joint from a `Rotation` or a vector (..., 3) in its axes.
 
     It is that of the second body relative to the first, from the reference configuration.
     """
     from scipy.spatial.transform import Rotation
 
-    if hasattr(value, "as_matrix"):
-        return value
-    a = real_array(joint.name, value, 3, finite=False)
+    if hasattr(value, "as_rotvec"):
+        return np.asarray(value.as_matrix())
+    a, axes = _real_entries(description, joint, value), ball_axes(joint)
     a = np.where(np.isfinite(a).all(axis=-1, keepdims=True), a, np.nan)
-    return Rotation.from_rotvec(a @ ball_axes(joint).T)
+    return axes @ Rotation.from_rotvec(a).as_matrix() @ axes.T
 
 
 def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:

@@ -330,15 +330,18 @@ class Positions:
         return found
 
     def inputs(self, x: np.ndarray) -> dict[str, Any] | None:
-        """Return positions (..., size) as inputs of `at`; None for orientations between moving bodies."""
+        """Return positions (..., size) as inputs of `at`; None for free joints between moving bodies."""
         from scipy.spatial.transform import Rotation
 
         made: dict[str, Any] = {name: x[..., k] for k, name in enumerate(self._names)}
         for one, place in zip(self.orientations, self._quaternions, strict=True):
-            if GROUND not in one.bodies:
-                return None
             turn = Rotation.from_matrix(one.axes)
             turned = turn * Rotation.from_quat(x[..., place], scalar_first=True) * turn.inv()
+            if one.name in self._model.description._ball_joints:
+                made[one.name] = turned
+                continue
+            if GROUND not in one.bodies:
+                return None
             backwards = one.bodies[1] == GROUND
             made[one.bodies[0 if backwards else 1]] = turned.inv() if backwards else turned
         return made

@@ -16,7 +16,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import relative_axes
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item
-from kic.kinematics.state import ball_rotation, coordinate_array, free_joints_as_poses
+from kic.kinematics.state import ball_matrix, coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers, real_array
 from kic.numerics.rotations import displaced
@@ -231,6 +231,8 @@ def _gathered(description: MechanismDescription, inputs: Mapping[Any, Any]) -> d
     turned = [whole for whole in turned if f".{EULER}" in whole or whole in balls]
     for whole in dict.fromkeys(turned):
         names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        if whole in rest and any(name in rest for name in names):
+            raise InputError(f"The orientation of '{whole}' is given twice. Give it once.", name=whole)
         if all(name in rest for name in names):
             parts = {name: numbers(name, rest.pop(name)) for name in names}
             batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
@@ -324,9 +326,11 @@ def _pose_rows(
 ) -> tuple[PoseTarget, list[np.ndarray], np.ndarray]:
     """Return the target of a pose or a rotation, its rows, and reasons why it is impossible."""
     joint = tree.description._ball_joints.get(name)
-    value = value if joint is None else ball_rotation(joint, value)
-    target = PoseTarget(name, whole=hasattr(value, "translation"))
-    R = (value.rotation if target.whole else value).as_matrix()
+    target = PoseTarget(name, whole=joint is None and hasattr(value, "translation"))
+    if joint is not None:
+        R = ball_matrix(tree.description, joint, value)
+    else:
+        R = (value.rotation if target.whole else value).as_matrix()
     parts = [R[..., i, k] for k in range(3) for i in range(3)]
     if joint is not None:
         return target, parts, _out_of_room(motion_subspace(tree), name, R, None, length)
