@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kic.configuration import Configuration
+from kic.configuration import Configuration, flat_states
 from kic.errors import ConfigurationError
 from kic.position import initial_states
 from kic.sweeps.grid import Grid
@@ -91,11 +91,19 @@ class GridContinuation:
         cells = np.flatnonzero(self._possible)
         self._store(cells, states[cells], [""] * len(cells))
 
+    def _value(self, here: Configuration, name: str) -> float:
+        """Return the value of an axis at a configuration, of a spherical joint in its rotation vector."""
+        ball = self.model.description._ball_joints.get(name.partition(".")[0])
+        if ball is None:
+            return float(here.value(name))
+        turn = self.model.coordinate_values(ball.components, flat_states(here))
+        return float(turn[0, ball.components.index(name)])
+
     def _close_first(self, near: Configuration | None, continue_cells: Continue) -> int:
         """Close the cell nearest to the start that can be closed, and return it."""
         start, _ = initial_states(self.model, near)
         here = Configuration(self.model, (), start.reshape(1, -1))
-        order = self.grid.by_distance({name: float(here.value(name)) for name in self.grid.axes})
+        order = self.grid.by_distance({name: self._value(here, name) for name in self.grid.axes})
         order = order[self._possible[order]]
         begin, count = 0, FIRST_TRIED
         while begin < len(order):

@@ -693,3 +693,20 @@ def test_neighbours_of_a_grid() -> None:
         [-1, 3, -1, 1], [-1, 4, 0, 2], [-1, 5, 1, -1], [0, -1, -1, 4], [1, -1, 3, 5], [2, -1, 4, -1],
     ]  # fmt: skip
     assert grid.by_distance({"a": 1.0, "b": 1.9})[0] == 5
+
+
+def test_axes_of_a_grid_are_components_of_a_rotation_vector() -> None:
+    """Those of a spherical joint beside a loop, beginning at the cell that is nearest to the start."""
+    m = kic.load("four-bar")
+    arm = kic.Body("arm", mass=1.0, com=(0.1, 0.2, 1.0), inertia=(1.0, 1.0, 1.0))
+    m = m.add(arm, kic.Joint("S", "spherical", ("coupler", "arm"), at=m["B"].at))
+    grid = {"A": np.linspace(1.0, 2.0, 3), "S.1": [-0.3, 0.1], "S.3": [0.2, 0.5], "S.2": 0.1}
+    m, near = m.replace(coordinates=["A", "S"]), {"A": 1.4, "S": [0.1, 0.1, 0.4]}
+    found = m.sweep(grid, ["arm.x", "arm.z"], near=m.at(near))
+    assert found.shape == (3, 2, 2)
+    assert found.reached.all()
+    A, first, third = np.meshgrid(*(grid[name] for name in ("A", "S.1", "S.3")), indexing="ij")
+    c = m.at({"A": A, "S": np.stack([first, np.full(A.shape, 0.1), third], axis=-1)})
+    for row in ("arm.x", "arm.z"):
+        # lengths are below 2 and conditions below 1e3
+        assert np.abs(found.values[row] - c.value(row)).max() < 2e-10
