@@ -85,6 +85,39 @@ def test_free_bodies_in_loops_are_where_the_file_has_them():
     assert not any("open" in remark for remark in m.remarks)
 
 
+def test_coordinates_of_a_closed_file_with_balls_move():
+    """Each by 0.2, of a four-bar and two arms on a free base, against the same tree without its loop."""
+    arms = "".join(
+        f"""<body name="upper{k}" pos=".1 {y} .2"><joint name="shoulder{k}" type="ball"/>{INERTIA}
+        <body name="lower{k}" pos="0 0 .3"><joint name="elbow{k}" axis="0 1 0"/>{INERTIA}</body></body>"""
+        for k, y in enumerate((-0.2, 0.3))
+    )
+    tree = f"""<worldbody><body name="base" pos="0 0 1"><freejoint name="root"/>{INERTIA}{arms}
+    <body name="crank"><joint name="A" axis="0 1 0"/>{INERTIA}
+    <body name="coupler" pos="0 0 .2"><joint name="B" axis="0 1 0"/>{INERTIA}</body></body>
+    <body name="rocker" pos=".5 0 0"><joint name="D" axis="0 1 0"/>{INERTIA}</body></body></worldbody>"""
+    loop = '<equality><connect body1="coupler" body2="rocker" anchor=".5 .0 .2"/></equality>'
+    names = ["root", "shoulder0", "elbow0", "shoulder1", "elbow1", "A"]
+    m = kic.from_mjcf(f"<mujoco>{tree}{loop}</mujoco>", coordinates=names)
+    free = m.without("equality0").replace(coordinates=[*names, "B", "D"])
+    assert (m.dof, free.dof, free.cuts) == (15, 17, ())
+    start = {"root": [0.1, 0.2, 1.0, 0.2, -0.3, 0.1], "A": 0.1, "elbow0": 0.4, "elbow1": -0.5}
+    start |= {"shoulder0": [0.3, -0.2, 0.5], "shoulder1": [1.3, 0.6, -0.5]}
+    places = [(name, k) for name, value in start.items() for k in range(np.size(value))]
+    assert len(places) == m.dof
+    base = m.at(start)
+    for name, k in places:
+        moved = np.array(start[name], dtype=float)
+        moved.reshape(-1)[k] += 0.2
+        values = start | {name: moved}
+        c = m.at(values, near=base)
+        whole = free.at(values | {joint: c.value(joint) for joint in ("B", "D")})
+        for body in m.bodies:
+            # closed to 1e-12 of lengths below 2, with conditions below 1e2
+            difference = c.pose(body.name).as_matrix() - whole.pose(body.name).as_matrix()
+            assert np.abs(difference).max() < 1e-8
+
+
 @pytest.mark.parametrize("kind", REQUIRED)
 def test_actuators_of_all_kinds(kind):
     m = kic.from_mjcf(open_file(kind))
