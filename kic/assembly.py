@@ -293,13 +293,13 @@ def closed_state(
     turns = _frame_turns(model, loops, couplings, state) if ROUNDED_RTOL < left < TURNED_GAP_MAX else {}
     turned = [f"the frame of '{name}' by {angle:.2g} rad" for name, angle in turns.items()]
     closes = left <= ROUNDED_RTOL or min(turns.values(), default=np.inf) < ROUNDED_TILT_MAX
-    remedy = f"Turning {either(turned)} closes it." if turns else "Correct its frames."
+    remedy = f"Turning {either(turned)} closes it" if turns else "Correct its frames"
     if own and not (closes and limits.allow(state)):
         _check_chosen(residuals, own, known, limits, state, remedy)
     if not closes:
         message = (
             f"loop '{worst}' does not close: from the described configuration and sampled starts a gap of "
-            f"{left:.2g} of the characteristic length {residuals.length:.3g} remains. {remedy} Or give "
+            f"{left:.2g} of the characteristic length {residuals.length:.3g} remains. {remedy}, or give "
             "`near` closer to a closed configuration."
         )
         raise ModelError(message, loop=worst, residual=left, turns=turns)
@@ -440,7 +440,7 @@ def _check_chosen(
         gap = residuals.describe(state, limits.model.description.units.length or "length units")
         problem = f"loop '{worst}' does not close from {chosen}: gaps of {gap} remain, {left:.2g} of the "
         problem += f"characteristic length {length:.3g}."
-        remedy += " Or choose another start."
+        remedy += ", or choose another start."
     near = None
     if closes:
         columns, entries = tree.single_columns

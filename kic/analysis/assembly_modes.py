@@ -889,10 +889,8 @@ class _CompleteSearch(_AssemblySearch):
         if not self.members:
             return None
         if not self.feasible.size:
-            no, whole = (
-                np.zeros(self.targets.batch, dtype=np.intp),
-                certified.reshape(-1, *self.targets.batch),
-            )
+            no = np.zeros(self.targets.batch, dtype=np.intp)
+            whole = certified.reshape(-1, *no.shape)
             why = f"the values are impossible: {self.reasons[0]}"
             return Completeness(
                 "proven number", why, 0, no, no, no, no, no, no, whole, no, no == 0, no, 0, 0.0

@@ -440,7 +440,7 @@ class CompiledModel:
             remedy += f" With {either(labels, 'and')} held, {self.unconstrained_coordinates(names)} can move."
             remedy = f"{remedy} {self.transfer(names).undriven_freedom()}".rstrip()
             if self.is_open_chain:
-                remedy += " Or let `track` or `resolve_redundancy` choose."
+                remedy += " `track` and `resolve_redundancy` choose them."
         bodies = [one.body for one in held if one.body not in self.description._ball_joints]
         if bodies and count > self.dof:
             remedy += f" Of a body that moves less freely give single rows, such as '{bodies[0]}.x'."
