@@ -87,7 +87,7 @@ class Mechanism(Printable, MechanismDescription):
     couplings, contacts, motors, frames, centers : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float
-        Acceleration of gravity (length/time²), in any direction; none by default.
+        Acceleration of gravity (length/time²), in any direction; −9.81 m/s² along z by default.
     closure_tolerance : float
         Share of its length by which a loop with rounded dimensions may contradict itself. Conditions that are
         redundant within it are dropped, and `mobility` reports them, and whether exact ones are among them.
@@ -174,7 +174,7 @@ class Mechanism(Printable, MechanismDescription):
             motors: Iterable[Motor] = (),
             frames: Iterable[Frame] = (),
             centers: Iterable[CenterOfMass] = (),
-            gravity: Any = (0.0, 0.0, 0.0),
+            gravity: Any = None,
             closure_tolerance: float = 0.0,
             coordinates: str | Iterable[str] | None = None,
             actuators: str | Iterable[str] | None = None,

@@ -13,7 +13,10 @@ DATA = json.loads((Path(__file__).parent / "data" / "freeman.json").read_text(en
 
 
 def arm(chain: dict, **more) -> kic.Mechanism:
-    """Return a chain of the reference data from DH rows; joints j1 …, links l1 …, hand at `hand`."""
+    """Return a chain of the reference data from DH rows; joints j1 …, links l1 …, hand at `hand`.
+
+    The source has no gravity.
+    """
     size = len(chain["types"])
     a, alpha = [0.0, *chain["a"]], [0.0, *chain["alpha"]]
     rows, bodies = [], []
@@ -40,7 +43,7 @@ def arm(chain: dict, **more) -> kic.Mechanism:
         convention="freeman",
         bodies=bodies,
         points=[kic.Point("hand", f"l{size}", at=hand)],
-        **more,
+        **{"gravity": (0.0, 0.0, 0.0)} | more,
     )
 
 

@@ -53,7 +53,8 @@ def check(model: str, as_json: bool) -> None:
         for body in mechanism.bodies
         if body.inertia_exception
     ]
-    notes += [*_large_angles(mechanism), *_distant_centers(mechanism), *mechanism.remarks]
+    notes += [*_large_angles(mechanism), *_centers_in_other_units(mechanism), *_idle_gravity(mechanism)]
+    notes += mechanism.remarks
     if as_json:
         data = {"name": mechanism.name, "ok": True, "summary": summary(mechanism)}
         click.echo(json.dumps(data | {"warnings": warnings, "notes": notes}))
@@ -82,11 +83,15 @@ def _large_angles(mechanism: Mechanism) -> Iterator[str]:
 
 # largest distance of a centre of mass from the joints of its body, in sizes of the mechanism
 DISTANCE_SHARE_MAX = 20.0
+# sine of the angle between gravity and a normal that are parallel
+PERPENDICULAR_RTOL = 1e-9
+# distance of a centre of mass from the origin, as a share of that of its joints, if it is in m beside mm
+THOUSANDTH_MIN, THOUSANDTH_MAX = 3e-5, 3e-3
 
 
-def _distant_centers(mechanism: Mechanism) -> Iterator[str]:
-    """Yield a note for each centre of mass far from the joints of its body, perhaps in other units."""
-    from math import dist
+def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
+    """Yield a note for each centre of mass far from the joints of its body, or in thousandths of them."""
+    from math import dist, hypot
 
     places = [joint.at for joint in mechanism.joints if joint.at is not None]
     size = max((dist(places[0], place) for place in places), default=0.0)
@@ -100,6 +105,26 @@ def _distant_centers(mechanism: Mechanism) -> Iterator[str]:
                 f"the centre of mass of {body.name} is {gap:.3g} {mechanism.units.length} from its nearest "
                 f"joint, and the joints are within {size:.3g}. Give all lengths in one unit."
             )
+        reach, radius = max(hypot(*place) for place in own), hypot(*body.com)
+        if THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach:
+            yield (
+                f"the centre of mass of {body.name} is {radius:.3g} {mechanism.units.length} from the origin, "
+                f"and a joint of the body {reach:.3g} {mechanism.units.length}. Give all lengths in one unit."
+            )
+
+
+def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:
+    """Yield a note if gravity is perpendicular to the plane of a mechanism, and so has no effect."""
+    import numpy as np
+
+    normal, pull = mechanism._model.tree.planar_normal, np.array(mechanism.gravity)
+    if normal is None or not pull.any() or not any(body.mass for body in mechanism.bodies):
+        return
+    if np.linalg.norm(np.cross(normal, pull)) < PERPENDICULAR_RTOL * np.linalg.norm(pull):
+        yield (
+            f"gravity {pull.tolist()} is perpendicular to the plane of the mechanism and has no effect on its "
+            "motion. If the mechanism is upright, give gravity in its plane."
+        )
 
 
 @click.command()

@@ -25,7 +25,7 @@ from kic.description.parts import (
     Point,
     Spring,
 )
-from kic.description.units import Units
+from kic.description.units import Units, default_gravity
 from kic.description.validation import GROUND, Vector, assign, listed
 from kic.errors import (
     InputError,
@@ -125,12 +125,14 @@ class MechanismDescription:
     motors: tuple[Motor, ...] = ()
     frames: tuple[Frame, ...] = ()
     centers: tuple[CenterOfMass, ...] = ()
-    gravity: Vector = (0.0, 0.0, 0.0)
-    closure_tolerance: float = 0.0
     if TYPE_CHECKING:  # the attributes are tuples, also of arguments that are left out
+        gravity: Vector = (0.0, 0.0, -9.81)
+        closure_tolerance: float = 0.0
         coordinates: tuple[str, ...] = ()
         actuators: tuple[str, ...] = ()
     else:
+        gravity: Vector | None = None
+        closure_tolerance: float = 0.0
         coordinates: tuple[str, ...] | None = None
         actuators: tuple[str, ...] | None = None
     title: str = ""
@@ -142,9 +144,11 @@ class MechanismDescription:
 
     def __post_init__(self) -> None:
         texts = dict.fromkeys(("title", "about", "source", "drawing"), valid.text)
-        label = valid.check_part(
-            self, "mechanism", gravity=valid.vector, closure_tolerance=valid.share, **texts
-        )
+        label = valid.check_part(self, "mechanism", closure_tolerance=valid.share, **texts)
+        if not isinstance(self.units, Units):
+            raise invalid_part(label, "units", "must be Units", self.units)
+        gravity = default_gravity(self.units) if self.gravity is None else self.gravity
+        assign(self, gravity=valid.vector(label, "gravity", gravity))
         for part_type, kind in _KIND.items():
             parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):
@@ -156,8 +160,6 @@ class MechanismDescription:
             assign(self, **{kind: parts})
         remarks = listed(label, "remarks", self.remarks, "texts")
         assign(self, remarks=tuple(valid.text(label, "remarks", x) for x in remarks))
-        if not isinstance(self.units, Units):
-            raise invalid_part(label, "units", "must be Units", self.units)
         self._check_names()
         self._check_references()
         self._check_attached()

@@ -32,7 +32,6 @@ from kic.io.xml import Element, Source
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, mapping, names_of
 
-GRAVITY = (0.0, 0.0, -9.81)
 FREE_JOINT = "root_joint"
 # the world in a file, which may have a link called "ground"
 WORLD = ""
@@ -168,7 +167,8 @@ class Robot:
     frames: list[RobotFrame] = field(default_factory=list)
     actuators: list[RobotActuator] = field(default_factory=list)
     springs: list[RobotSpring] = field(default_factory=list)
-    gravity: tuple[float, ...] = GRAVITY
+    gravity: tuple[float, ...] | None = None
+    """As in `Mechanism`, which has a default."""
     starts: dict[str, dict[str, float]] = field(default_factory=dict)
     """Starts by name, besides the zero of the file: values of joints from which the loops may be closed."""
     chosen: str = ""

@@ -12,7 +12,7 @@ from kic.errors import ModelFileError, short_repr
 from kic.io import robot as rb
 from kic.io.elements import URDF
 from kic.io.loop_files import CLOSING_ELEMENTS, add_elements, add_loops
-from kic.io.robot import GRAVITY, WORLD, Robot, RobotJoint
+from kic.io.robot import WORLD, Robot, RobotJoint
 from kic.io.sdf import add_joints
 from kic.io.xml import Element, read_root
 from kic.mechanism import Mechanism
@@ -34,7 +34,7 @@ def from_urdf(
     *,
     loops: Iterable[Any] | str | os.PathLike[str] = (),
     floating_base: bool = False,
-    gravity: Any = GRAVITY,
+    gravity: Any = None,
     coordinates: Iterable[str] | None = None,
     near: Mapping[str, float] | None = None,
     spins: str = "held",
@@ -59,7 +59,7 @@ def from_urdf(
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
     gravity : (3,) float
-        Acceleration of gravity, which URDF does not contain.
+        Acceleration of gravity, which URDF does not contain; −9.81 m/s² along z by default.
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the
         file's transmissions, with the best conditioned others if they alone cannot drive it.

@@ -263,6 +263,25 @@ def test_check_notes_a_centre_of_mass_in_other_units(tmp_path):
         assert ("note: the centre of mass of link2 is 499 m from its nearest joint" in text) == noted
 
 
+def test_check_notes_a_centre_of_mass_in_metres_beside_millimetres(tmp_path):
+    arm = kic.load("horn-two-link").replace("elbow", at=(500.0, 0, 0))
+    for x, noted in ((500.6, False), (0.75, True), (0.0, False)):
+        arm.replace("link2", com=(x, 0.0, 0.0)).save(tmp_path / "arm.toml")
+        text = " ".join(run("check", str(tmp_path / "arm.toml")).split())
+        note = "note: the centre of mass of link2 is 0.75 m from the origin, and a joint of the body 500 m."
+        assert (note in text) == noted
+
+
+def test_check_notes_gravity_that_moves_nothing(tmp_path):
+    """It is perpendicular to the plane of a linkage, by default too."""
+    bar = kic.load("four-bar")
+    for gravity, noted in ((None, True), ((0, 0, 2.0), True), ((0, -9.81, -9.81), False), ((0, 0, 0), False)):
+        bar.replace(gravity=gravity).save(tmp_path / "bar.toml")
+        text = " ".join(run("check", str(tmp_path / "bar.toml")).split())
+        assert ("is perpendicular to the plane of the mechanism and has no effect on its" in text) == noted
+    assert not any(bar.replace(gravity=None).at().dynamics().load)
+
+
 def test_check_notes_angles_that_may_be_degrees(file):
     def turned(value, text=BARE):
         return text.replace("axis = [0, 0, 1]", f"axis = [0, 0, 1], value = {value}")

@@ -285,6 +285,7 @@ def test_forces_and_moments_of_the_model_and_of_the_caller(axes: str) -> None:
     m = loaded(
         forces=[kic.Force("push", "tip", (1, 2, 3), axes=axes)],
         moments=[kic.Moment("twist", "a", (-1, 0.5, 2), axes=axes)],
+        gravity=(0, 0, 0),
     )
     c = m.at(PHI)
     at_tip = c.coefficients("tip", order=1).G
@@ -308,9 +309,32 @@ def test_forces_and_moments_of_the_model_and_of_the_caller(axes: str) -> None:
         assert mismatch(alone[k], m.at(PHI[0]).dynamics(applied={"push": many[k]}).load) < 1e-14
 
 
+def test_gravity_has_one_default() -> None:
+    """It is −9.81 m/s² along z in any constructor and reader, in the units of the mechanism."""
+    urdf = """<robot name="r"><link name="base"/><link name="a"/>
+        <joint name="J" type="continuous"><parent link="base"/><child link="a"/></joint></robot>"""
+    made = [
+        loaded(),
+        kic.from_dh("arm", [kic.DHRow("A", "link", a=1.0)], convention="standard"),
+        kic.linkages.four_bar(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0),
+        kic.from_urdf(urdf),
+        kic.load("puma560").replace(gravity=None),
+    ]
+    for m in made:
+        assert m.gravity == (0.0, 0.0, -9.81)
+        assert "gravity (m/s²): 0, 0, -9.81" in str(m.summary())
+    for units, value in ((dict(length="mm", mass="t"), -9810.0), (dict(time="ms", force="MN"), -9.81e-6)):
+        m = loaded(units=kic.Units(**units))
+        assert m.gravity == pytest.approx((0.0, 0.0, value), rel=1e-14)
+    with raises(kic.ModelError, key="gravity") as caught:
+        loaded(units=kic.Units(length="cubit"))
+    assert "must be given in cubit/s²" in str(caught.value)
+    assert loaded(units=kic.Units(length="cubit"), gravity=(0, 0, 0)).gravity == (0.0, 0.0, 0.0)
+
+
 def test_springs_and_dampers() -> None:
     laws = dict(stiffness=(3.0, 5.0), rest=(0.2, -0.1), damping=(0.4, 0.6))
-    plain = loaded()
+    plain = loaded(gravity=(0, 0, 0))
     joints = [plain.joints[0], replace(plain.joints[1], **laws)]
     spring = kic.Spring("s", ("tip", "nail"), stiffness=7.0, rest=0.3, damping=0.9)
     m = replace(plain, joints=joints, springs=[spring], distances=[kic.Distance("d", ("nail", "tip"))])

@@ -48,6 +48,7 @@ def floating() -> kic.Mechanism:
             kic.Joint("D", "revolute", ("base", "rocker"), at=(0.4, 0, 0), axis=(0, 0, 1)),
         ],
         coordinates=["root", "A"],
+        gravity=(0, 0, 0),
     )
 
 
