@@ -76,6 +76,7 @@ package                               contents
 `trajectory`, `simulation`, `sweeps`  motions in time; grids of configurations
 `classics`                            the four short source documents in closed form
 `report`, `viewer`, `cli`             reports, pages in the browser, commands
+`results`                             the classes of results, by name
 ====================================  ==========================================================
 
 `kic.kinematics`, `kic.dynamics`, `kic.transfer` and `kic.linear` have an index of equations.
@@ -88,15 +89,8 @@ from typing import TYPE_CHECKING, Any
 # use, see `_HOME`
 # ruff: noqa: I001
 if TYPE_CHECKING:
-    from kic import trajectory as trajectory
-    from kic.actuation.distribution import Distribution as Distribution
-    from kic.actuation.internal_loads import InternalLoads as InternalLoads
-    from kic.analysis.assembly_modes import AssemblyModes as AssemblyModes
-    from kic.analysis.assembly_modes import Completeness as Completeness
-    from kic.analysis.input_sets import IndependentSet as IndependentSet, IndependentSets as IndependentSets
+    from kic import results as results, trajectory as trajectory
     from kic.analysis.sensitivity import sensitivity as sensitivity
-    from kic.analysis.singularities import Singularities as Singularities, Singularity as Singularity
-    from kic.analysis.whole_body import CentroidalMomentum as CentroidalMomentum
     from kic.configuration import Configuration as Configuration
     from kic.description.contacts import Contact as Contact
     from kic.description.couplings import Coupling as Coupling
@@ -113,8 +107,6 @@ if TYPE_CHECKING:
         Spring as Spring,
     )
     from kic.description.units import Units as Units
-    from kic.dynamics.contributions import Contributions as Contributions
-    from kic.dynamics.drive_train import MotorDemand as MotorDemand
     from kic.dynamics.dynamics import Dynamics as Dynamics
     from kic.errors import (
         ConfigurationError as ConfigurationError,
@@ -135,153 +127,68 @@ if TYPE_CHECKING:
         SingularError as SingularError,
         UnknownNameError as UnknownNameError,
     )
-    from kic.evaluator import (
-        Evaluator as Evaluator,
-    )
-    from kic.export.actuation_table import ActuationTable as ActuationTable
-    from kic.export.c_source import (
-        CSource as CSource,
-    )
-    from kic.export.fmu import (
-        FMU as FMU,
-    )
-    from kic.export.numpy_function import (
-        ExportedFunction as ExportedFunction,
-    )
     from kic.grasp.contacts import (
         ContactSet as ContactSet,
         contact_frames as contact_frames,
         grasp_map as grasp_map,
     )
-    from kic.grasp.force_closure import (
-        GraspClosure as GraspClosure,
-        force_closure as force_closure,
-        form_closure as form_closure,
-    )
-    from kic.grasp.grasp import Grasp as Grasp, GraspMotion as GraspMotion
-    from kic.grasp.grip import (
-        GripForces as GripForces,
-        grip_forces as grip_forces,
-        largest_load as largest_load,
-    )
+    from kic.grasp.force_closure import force_closure as force_closure, form_closure as form_closure
+    from kic.grasp.grip import grip_forces as grip_forces, largest_load as largest_load
     from kic.io import linkages as linkages
     from kic.io.dh import DHRow as DHRow, from_dh as from_dh
     from kic.io.library import model_names as model_names
     from kic.io.mjcf import from_mjcf as from_mjcf
-    from kic.io.order import JointOrder as JointOrder
-    from kic.io.robot_writers import UrdfText as UrdfText
     from kic.io.sdf import from_sdf as from_sdf
     from kic.io.toml import load as load, schema as schema
     from kic.io.urdf import from_urdf as from_urdf
-    from kic.joint_forces.force_table import ForceTable as ForceTable
-    from kic.joint_forces.joint_forces import JointForces as JointForces, Wrench as Wrench
     from kic.kinematics import products as products
     from kic.kinematics.coefficients import Coefficients as Coefficients
-    from kic.linear.equilibrium import Equilibrium as Equilibrium
-    from kic.linear.linearize import Linearization as Linearization
-    from kic.linear.modes import Modes as Modes
-    from kic.linear.state_space import StateSpace as StateSpace
     from kic.mechanism import Mechanism as Mechanism
-    from kic.numerics.polynomial_map import PolynomialMap as PolynomialMap
-    from kic.operational_space.ellipsoids import Ellipsoid as Ellipsoid
-    from kic.operational_space.operational_space import (
-        OperationalSpace as OperationalSpace,
-    )
-    from kic.operational_space.pose import PoseMotion as PoseMotion
-    from kic.operational_space.redundancy import (
-        RedundancyResolution as RedundancyResolution,
-    )
     from kic.operational_space.secondary_objectives import (
         JointLimits as JointLimits,
         Manipulability as Manipulability,
         PreferredConfiguration as PreferredConfiguration,
     )
-    from kic.plotting.animate import Animation as Animation
-    from kic.plotting.draw import MechanismPicture as MechanismPicture
     from kic.simulation import controllers as controllers
-    from kic.simulation.result import Energy as Energy, Simulation as Simulation
-    from kic.simulation.sampling import (
-        ControlSamples as ControlSamples,
-        Measurement as Measurement,
-        Sampling as Sampling,
-    )
+    from kic.simulation.sampling import Sampling as Sampling
     from kic.sweeps import metrics as metrics
-    from kic.sweeps.result import Sweep as Sweep
-    from kic.trajectory.tracking import TrackingResult as TrackingResult
-    from kic.transfer.mobility import Mobility as Mobility
-    from kic.transfer.passive_freedoms import PassiveFreedom as PassiveFreedom
-    from kic.viewer.viewer import Viewer as Viewer
 
 __version__ = "0.1.0"
 
 # public names by the module they are from, or are
 _NAMES = {
-    "actuation.distribution": "Distribution",
-    "actuation.internal_loads": "InternalLoads",
-    "analysis.assembly_modes": "AssemblyModes Completeness",
-    "analysis.input_sets": "IndependentSet IndependentSets",
     "analysis.sensitivity": "sensitivity",
-    "analysis.singularities": "Singularities Singularity",
-    "analysis.whole_body": "CentroidalMomentum",
     "configuration": "Configuration",
     "description.contacts": "Contact",
     "description.couplings": "Coupling",
     "description.motors": "Motor",
     "description.parts": "Body CenterOfMass Distance Force Frame Joint Moment Point Spring",
     "description.units": "Units",
-    "dynamics.contributions": "Contributions",
-    "dynamics.drive_train": "MotorDemand",
     "dynamics.dynamics": "Dynamics",
     "errors": (
-        "ConfigurationError DegreesWarning FileError InertiaError InputError KernelLibraryWarning KicError "
-        "LimitError LoopError MemberError MissingExtraError ModelError ModelFileError OutOfRangeError "
-        "SimulationError SingularError UnknownNameError"
+        "ConfigurationError DegreesWarning FileError InertiaError InputError KernelLibraryWarning "
+        "KicError LimitError LoopError MemberError MissingExtraError ModelError ModelFileError "
+        "OutOfRangeError SimulationError SingularError UnknownNameError"
     ),
-    "evaluator": "Evaluator",
-    "export.actuation_table": "ActuationTable",
-    "export.c_source": "CSource",
-    "export.fmu": "FMU",
-    "export.numpy_function": "ExportedFunction",
     "grasp.contacts": "ContactSet contact_frames grasp_map",
-    "grasp.force_closure": "GraspClosure force_closure form_closure",
-    "grasp.grasp": "Grasp GraspMotion",
-    "grasp.grip": "GripForces grip_forces largest_load",
+    "grasp.force_closure": "force_closure form_closure",
+    "grasp.grip": "grip_forces largest_load",
     "io.dh": "DHRow from_dh",
     "io.library": "model_names",
     "io.linkages": "linkages",
     "io.mjcf": "from_mjcf",
-    "io.order": "JointOrder",
-    "io.robot_writers": "UrdfText",
     "io.sdf": "from_sdf",
     "io.toml": "load schema",
     "io.urdf": "from_urdf",
-    "joint_forces.force_table": "ForceTable",
-    "joint_forces.joint_forces": "JointForces Wrench",
     "kinematics.coefficients": "Coefficients",
     "kinematics.products": "products",
-    "linear.equilibrium": "Equilibrium",
-    "linear.linearize": "Linearization",
-    "linear.modes": "Modes",
-    "linear.state_space": "StateSpace",
     "mechanism": "Mechanism",
-    "numerics.polynomial_map": "PolynomialMap",
-    "operational_space.ellipsoids": "Ellipsoid",
-    "operational_space.operational_space": "OperationalSpace",
-    "operational_space.pose": "PoseMotion",
-    "operational_space.redundancy": "RedundancyResolution",
     "operational_space.secondary_objectives": "JointLimits Manipulability PreferredConfiguration",
-    "plotting.animate": "Animation",
-    "plotting.draw": "MechanismPicture",
+    "results": "results",
     "simulation.controllers": "controllers",
-    "simulation.result": "Energy Simulation",
-    "simulation.sampling": "ControlSamples Measurement Sampling",
+    "simulation.sampling": "Sampling",
     "sweeps.metrics": "metrics",
-    "sweeps.result": "Sweep",
     "trajectory": "trajectory",
-    "trajectory.tracking": "TrackingResult",
-    "transfer.mobility": "Mobility",
-    "transfer.passive_freedoms": "PassiveFreedom",
-    "viewer.viewer": "Viewer",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
@@ -296,18 +203,27 @@ _COUNTERPARTS = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use (PEP 562), with no more packages than it needs."""
-    if name not in _HOME:
-        message = f"module 'kic' has no attribute '{name}'"
+def _import_name(owner: str, name: str) -> Any:
+    """Import a public name of a module on its first use, with no more packages than it needs."""
+    module = import_module(owner)
+    homes: dict[str, str] = vars(module)["_HOME"]
+    if name not in homes:
+        message = f"module '{owner}' has no attribute '{name}'"
         if name in _COUNTERPARTS:
             message += f". Use {_COUNTERPARTS[name]}."
-        raise AttributeError(message, name=name, obj=import_module("kic"))
-    module = import_module(f"kic.{_HOME[name]}")
+        elif name in import_module("kic.results").__all__:
+            message += f". Use kic.results.{name}."
+        raise AttributeError(message, name=name, obj=module)
+    home = import_module(f"kic.{homes[name]}")
     # a package may have a module of its own name
-    found = module if _HOME[name] == name else getattr(module, name, module)
-    globals()[name] = found = import_module("kic.numerics.calls").explain(found)
+    found = home if homes[name] == name else getattr(home, name, home)
+    vars(module)[name] = found = import_module("kic.numerics.calls").explain(found)
     return found
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    return _import_name(__name__, name)
 
 
 def __dir__() -> list[str]:

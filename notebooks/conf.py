@@ -101,7 +101,12 @@ numpydoc_xref_aliases = {
     "RigidTransform": ":class:`scipy:scipy.spatial.transform.RigidTransform`",
     "Axes": ":class:`matplotlib:matplotlib.axes.Axes`",
     "Figure": ":class:`matplotlib:matplotlib.figure.Figure`",
-} | {name: f":obj:`{name} <kic.{name}>`" for name in kic.__all__ if name[0].isupper()}
+}
+numpydoc_xref_aliases |= {
+    path.rpartition(".")[2]: f":obj:`{path.rpartition('.')[2]} <kic.{path}>`"
+    for path in reference_pages.HOMES
+    if path.rpartition(".")[2][0].isupper()
+}
 
 
 def inventory(lines: str, target: Path) -> str:
@@ -144,7 +149,7 @@ def resolve_name(app: Sphinx, env: Any, node: pending_xref, content: nodes.Node)
     domain, target = env.get_domain("py"), node["reftarget"].removesuffix("()")
     places = [f"{node.get('py:module')}.{node.get('py:class')}.{target}"]
     if target[:1].isupper() or "." in target:
-        places += [f"kic.{target}", target]
+        places += [f"kic.{target}", f"kic.results.{target}", target]
     for place in places:
         if place in domain.objects:
             return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", place, node, content)

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import kic
+from kic import results
 from kic.io.mjcf_schema import ANY, SCHEMA, TREATMENTS
 
 # file, title and packages of the pages, in the order of the layers
@@ -32,6 +33,9 @@ LAYERS = (
     ("errors", "Errors", ("errors",)),
 )
 MODULES = ("kic.classics",)  # public modules that are not attributes of `kic`
+# modules of kic by the public names that are from them; `results` is a way to others
+HOMES = {name: home for name, home in kic._HOME.items() if name != "results"}
+HOMES |= {f"results.{name}": home for name, home in results._HOME.items()}
 # packages with an index of equations
 INDEXED = ("kic.kinematics", "kic.dynamics", "kic.transfer", "kic.linear")
 
@@ -61,15 +65,15 @@ def heading(title: str, mark: str) -> str:
 
 def layer(title: str, packages: tuple[str, ...]) -> str:
     """Return the page of a layer: the public names of its packages."""
-    homes = {n: home for p in packages for n, home in kic._HOME.items() if home.split(".")[0] == p}
-    modules = {n: getattr(kic, n) for n in homes if inspect.ismodule(getattr(kic, n))}
+    homes = [n for p in packages for n, home in HOMES.items() if home.split(".")[0] == p]
+    modules = {n: found(f"kic.{n}") for n in homes if inspect.ismodule(found(f"kic.{n}"))}
     modules |= {m: import_module(m) for m in MODULES if m.removeprefix("kic.") in packages}
     parts = [heading(title, "=")]
     for package in packages:
         about = inspect.getdoc(import_module(f"kic.{package}")) if package_exists(package) else None
         if about and len(packages) == 1:
             parts.append(about.split("\n\n")[0] + "\n")
-    classes = [n for n in homes if inspect.isclass(getattr(kic, n))]
+    classes = [n for n in homes if inspect.isclass(found(f"kic.{n}"))]
     functions = [n for n in homes if n not in modules and n not in classes]
     if functions:
         parts += [heading("Functions", "-"), table(functions)]
@@ -92,8 +96,11 @@ def package_exists(name: str) -> bool:
 
 def public(path: str) -> str | None:
     """Return the documented name of an object of kic, or None."""
-    for name, home in kic._HOME.items():
-        for full in (f"kic.{home}.{name}", f"kic.{home}" if home.endswith(f".{name}") else ""):
+    for name, home in HOMES.items():
+        for full in (
+            f"kic.{home}.{name.rpartition('.')[2]}",
+            f"kic.{home}" if home.endswith(f".{name}") else "",
+        ):
             if full and (path == full or path.startswith(f"{full}.")):
                 return f"kic.{name}{path.removeprefix(full)}"
     owner = path.split(".")[1]
@@ -184,7 +191,7 @@ def found(path: str) -> object:
 def write(folder: Path) -> None:
     """Write all pages to a folder; if one changes, remove all others that were generated."""
     assigned = {package for _, _, packages in LAYERS for package in packages}
-    others = sorted({home.split(".")[0] for home in kic._HOME.values()} - assigned)
+    others = sorted({home.split(".")[0] for home in HOMES.values()} - assigned)
     layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
     pages = {name: layer(title, packages) for name, title, packages in layers} | equation_pages()
     pages["mjcf"] = mjcf_page()

@@ -52,7 +52,7 @@ class Case:
         usual = np.abs(np.linalg.lstsq(self.G.T, self.demand, rcond=None)[0])
         self.limits = usual.max() * self.rng.uniform(0.7, 1.5, self.A)
 
-    def distribute(self, criterion="minimum norm", **kwargs) -> kic.Distribution:
+    def distribute(self, criterion="minimum norm", **kwargs) -> kic.results.Distribution:
         given = {"actuators": self.actuators, "criterion": criterion, "wrt": self.wrt}
         return self.c.distribute(self.demand, **(given | kwargs))
 

@@ -75,7 +75,7 @@ def inputs_of(m: kic.Mechanism) -> np.ndarray:
     return np.array([float(m.at().value(name)) for name in m.coordinates])
 
 
-def modes_of(m: kic.Mechanism, values=None, **options) -> kic.AssemblyModes:
+def modes_of(m: kic.Mechanism, values=None, **options) -> kic.results.AssemblyModes:
     return m.assembly_modes(inputs_of(m) if values is None else values, complete=True, **options)
 
 

@@ -47,7 +47,9 @@ class Motion:
         return a[:3] + np.cross(a[3:], arm) + np.cross(v[3:], np.cross(v[3:], arm))
 
 
-def equilibrium_residual(m: kic.Mechanism, c: Configuration, f: kic.JointForces, qd, qdd, wrt=None) -> float:
+def equilibrium_residual(
+    m: kic.Mechanism, c: Configuration, f: kic.results.JointForces, qd, qdd, wrt=None
+) -> float:
     """Return the largest residual of d'Alembert's equilibrium of the bodies, relative to the largest load."""
     motion, rest, size = Motion(m, c, qd, qdd, wrt), {b.name: np.zeros(6) for b in m.bodies}, 0.0
 

@@ -109,7 +109,7 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
-def _gripped(grasp: kic.Grasp) -> kic.GraspMotion:
+def _gripped(grasp: kic.results.Grasp) -> kic.results.GraspMotion:
     """Return the loads at rest within the friction cones."""
     return grasp.motion(forces=grasp.grip())
 

@@ -291,7 +291,9 @@ def _places(m: kic.Mechanism, c: Configuration, found: list[tuple[str, np.ndarra
     return max([0.0, *(float(np.abs(a - b).max()) for a, b in pairs)])
 
 
-def _pinocchio(m: kic.Mechanism, c: Configuration, qd: np.ndarray, made: kic.UrdfText) -> dict[str, Any]:
+def _pinocchio(
+    m: kic.Mechanism, c: Configuration, qd: np.ndarray, made: kic.results.UrdfText
+) -> dict[str, Any]:
     """Evaluate the tree of the file in Pinocchio, which does not know its loops."""
     import pinocchio
 
@@ -338,7 +340,7 @@ def _pinocchio(m: kic.Mechanism, c: Configuration, qd: np.ndarray, made: kic.Urd
     }  # fmt: skip
 
 
-def _read_again(m: kic.Mechanism, made: kic.UrdfText) -> dict[str, float]:
+def _read_again(m: kic.Mechanism, made: kic.results.UrdfText) -> dict[str, float]:
     """Return the differences of the mechanism that `from_urdf` reads, at the reference configuration."""
     here = moved(m, np.random.default_rng(0))
     free = {name: joint.name for joint in m.joints if joint.type == "free" for name in joint.components}

@@ -9,7 +9,7 @@ from kic.simulation.stages import Stages
 
 def compiled_and_plain(
     monkeypatch, mechanism, start, t, effort=None, **given
-) -> tuple[kic.Simulation, kic.Simulation]:
+) -> tuple[kic.results.Simulation, kic.results.Simulation]:
     """Return a run whose right-hand sides are all compiled, and the same run in Python."""
     found = []
     original = Stages.__call__

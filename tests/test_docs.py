@@ -132,8 +132,8 @@ def test_every_guide_is_listed() -> None:
 
 
 SHAPED = [
-    kic.Coefficients, kic.Dynamics, kic.Contributions, kic.Configuration, kic.Linearization, kic.Modes,
-    kic.StateSpace, kic.MotorDemand,
+    kic.Coefficients, kic.Dynamics, kic.results.Contributions, kic.Configuration, kic.results.Linearization,
+    kic.results.Modes, kic.results.StateSpace, kic.results.MotorDemand,
 ]  # fmt: skip
 
 
@@ -144,12 +144,12 @@ def test_documented_shapes(cls: type) -> None:
     things = {
         kic.Coefficients: c.coefficients(["link6", "reach"], order=3),
         kic.Dynamics: c.dynamics(),
-        kic.Contributions: c.body_contributions(),
+        kic.results.Contributions: c.body_contributions(),
         kic.Configuration: c,
-        kic.Linearization: c.linearize(),
-        kic.Modes: c.linearize().modes(),
-        kic.StateSpace: c.state_space(outputs=["link6", "reach"]),
-        kic.MotorDemand: m.replace(motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinates])
+        kic.results.Linearization: c.linearize(),
+        kic.results.Modes: c.linearize().modes(),
+        kic.results.StateSpace: c.state_space(outputs=["link6", "reach"]),
+        kic.results.MotorDemand: m.replace(motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinates])
         .at(c.phi)
         .motor_demand(np.zeros(6), np.zeros(6)),
     }

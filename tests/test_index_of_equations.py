@@ -255,7 +255,7 @@ def motor() -> tuple[kic.Configuration, kic.Motor]:
     return m.at({"A": 1.2}), m.motors[0]
 
 
-def demand() -> kic.MotorDemand:
+def demand() -> kic.results.MotorDemand:
     c, _ = motor()
     return c.motor_demand([6.0], [2.0], [1.0])
 

@@ -37,7 +37,9 @@ def module(path: Path) -> ast.Module:
 def paths() -> list[Path]:
     """Return the modules of the package; `kernel_library` has only scripts."""
     found = (p for p in ROOT.rglob("*.py") if p.parent.name != "kernel_library")
-    return sorted(p for p in found if p.name != "__main__.py" and p != ROOT / "__init__.py")
+    return sorted(
+        p for p in found if p.name != "__main__.py" and p not in (ROOT / "__init__.py", ROOT / "results.py")
+    )
 
 
 def height(name: str) -> int:

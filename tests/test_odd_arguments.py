@@ -68,9 +68,9 @@ def test_every_public_callable_is_called() -> None:
             short = module.__name__.rpartition(".")[2]
             assert name in odd.RESULTS or {name, f"{short}.{name}"} & called, name
             # evaluators are called as instances of its subclasses; only other packages make a joint order
-            if kind is kic.Evaluator or (kind is kic.JointOrder and not find_spec("mujoco")):
+            if kind is kic.results.Evaluator or (kind is kic.results.JointOrder and not find_spec("mujoco")):
                 continue
-            if kind is kic.Viewer:  # starts a server; see test_viewer.py
+            if kind is kic.results.Viewer:  # starts a server; see test_viewer.py
                 continue
             if isinstance(kind, type):
                 assert {f"{name}.{method}" for method in odd.method_names(kind)} <= called

@@ -8,28 +8,25 @@ from difflib import unified_diff
 import pytest
 import signatures
 
+import kic
+
 # classes that only kic constructs; their parameters have the names of their attributes
-RESULTS = {
-    "kic.Animation", "kic.ControlSamples", "kic.Ellipsoid", "kic.Energy", "kic.Grasp", "kic.GripForces",
-    "kic.IndependentSets", "kic.Measurement", "kic.PolynomialMap",
-    "kic.JointForces", "kic.OperationalSpace", "kic.RedundancyResolution", "kic.Singularities",
-    "kic.TrackingResult", "kic.UrdfText", "kic.trajectory.PathSamples", "kic.trajectory.SampledMotion",
-    "kic.trajectory.TimeOptimal",
+RESULTS = {f"kic.results.{name}" for name in kic.results.__all__} | {
+    "kic.trajectory.PathSamples", "kic.trajectory.SampledMotion", "kic.trajectory.TimeOptimal",
 }  # fmt: skip
 PROFILES = [f"kic.trajectory.{name}" for name in ("line", "quintic", "septic", "s_curve", "trapezoid")]
 # parameters that have another word for one meaning, and the callables where the word has its own meaning
 WORDS = {
     "task": [],
     # terms of state spaces and of functions
-    "outputs": ["kic.Configuration.state_space", "kic.Mechanism.export", "kic.StateSpace"],
-    "inputs": ["kic.Configuration.state_space", "kic.StateSpace"],
+    "outputs": ["kic.Configuration.state_space", "kic.Mechanism.export"],
+    "inputs": ["kic.Configuration.state_space"],
     "names": [
         # labels that are given to arrays
         "kic.Coefficients.identity", "kic.Coefficients.matched", "kic.Coefficients.renamed", "kic.ContactSet",
-        "kic.IndependentSet", "kic.trajectory.PathConstraints",
+        "kic.trajectory.PathConstraints",
         "kic.trajectory.Trajectory.sampled", "kic.Mechanism.unlock", "kic.Mechanism.without",
         "kic.Configuration.draw", "kic.Configuration.draw_sheet", "kic.Mechanism.draw",  # True to draw names
-        "kic.MechanismPicture",
     ],
     "weight": [],
     "split": [],
@@ -41,7 +38,7 @@ WORDS = {
     "start": PROFILES,  # values at the start of a motion, beside `end`
     "at": [
         "kic.Body", "kic.Contact", "kic.Joint", "kic.Point",  # places, as in model files
-        "kic.Sweep.plot",  # values on the axes that are not drawn
+        "kic.results.Sweep.plot",  # values on the axes that are not drawn
         "kic.classics.SplitDynamics.without", "kic.classics.count_operations",
     ],
     # ranges of positions; bounds of other quantities have the name of the quantity

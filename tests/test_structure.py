@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,10 +23,10 @@ import kic
 ROOT = Path(kic.__file__).parent
 
 
-def type_checked_names() -> dict[str, str]:
+def type_checked_names(file: str) -> dict[str, str]:
     """Return the module of every public name, from the imports that only type checkers see."""
     found = {}
-    for block in ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8")).body:
+    for block in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
         if isinstance(block, ast.If):
             for line in block.body:
                 assert isinstance(line, ast.ImportFrom)
@@ -36,16 +37,23 @@ def type_checked_names() -> dict[str, str]:
     return found
 
 
-def test_public_names_are_sorted_documented_and_found() -> None:
-    assert kic.__all__ == sorted(kic.__all__)
-    assert type_checked_names() == {name: f"kic.{home}" for name, home in kic._HOME.items()}
-    for name, home in kic._HOME.items():
-        value = getattr(kic, name)
+@pytest.mark.parametrize(("owner", "file"), [(kic, "__init__.py"), (kic.results, "results.py")])
+def test_public_names_are_sorted_documented_and_found(owner: ModuleType, file: str) -> None:
+    assert owner.__all__ == sorted(owner.__all__)
+    assert type_checked_names(file) == {name: f"kic.{home}" for name, home in owner._HOME.items()}
+    for name, home in owner._HOME.items():
+        value = getattr(owner, name)
         assert getattr(value, "__module__", value) == f"kic.{home}" or value.__name__ == f"kic.{home}"
         assert value.__doc__, f"{name} has no docstring"
-        assert vars(kic)[name] is value  # cached by the first access
-    with pytest.raises(AttributeError, match="module 'kic' has no attribute 'simulat'"):
-        kic.simulat  # noqa: B018
+        assert vars(owner)[name] is value  # cached by the first access
+    with pytest.raises(AttributeError, match=f"module '{owner.__name__}' has no attribute 'simulat'"):
+        owner.simulat  # noqa: B018
+
+
+def test_results_have_a_place_of_their_own() -> None:
+    assert not set(kic.results.__all__) & set(kic.__all__)
+    with pytest.raises(AttributeError, match=r"no attribute 'Simulation'\. Use kic\.results\.Simulation\."):
+        kic.Simulation  # noqa: B018
 
 
 def run(code: str) -> str:
@@ -97,7 +105,7 @@ def test_configurations_load_no_feature_package(model: str, output: str) -> None
         ("import kic; help(kic)", "Help on package kic:"),
         ("from kic.simulation import controllers; import kic; print(kic.controllers is controllers)", "True"),
         (
-            "import kic.trajectory.tracking as t, kic; print(kic.TrackingResult is t.TrackingResult)",
+            "import kic.trajectory.tracking as t, kic; print(kic.results.TrackingResult is t.TrackingResult)",
             "True",
         ),
     ],
@@ -113,7 +121,10 @@ def test_pickled_results_load_in_a_new_process(tmp_path: Path) -> None:
     file = tmp_path / "results"
     file.write_bytes(pickle.dumps(results))
     code = f"import pickle; a, b, e = pickle.load(open({str(file)!r}, 'rb')); import kic; "
-    printed = run(code + "print(a.K[1, 0], type(a) is kic.Linearization, type(b) is kic.Ellipsoid, e.name)")
+    printed = run(
+        code
+        + "print(a.K[1, 0], type(a) is kic.results.Linearization, type(b) is kic.results.Ellipsoid, e.name)"
+    )
     assert printed == f"{results[0].K[1, 0]} True True tip"
 
 

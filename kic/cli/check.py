@@ -94,23 +94,19 @@ def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
     from math import dist, hypot
 
     places = [joint.at for joint in mechanism.joints if joint.at is not None]
-    size = max((dist(places[0], place) for place in places), default=0.0)
+    size, unit = max((dist(places[0], place) for place in places), default=0.0), mechanism.units.length
     for body in mechanism.bodies:
         own = [j.at for j in mechanism.joints if body.name in j.bodies and j.at is not None]
         if body.com is None or not own or not size:
             continue
-        gap = min(dist(body.com, place) for place in own)
+        gap, reach = min(dist(body.com, place) for place in own), max(hypot(*place) for place in own)
+        radius, apart = hypot(*body.com), ""
         if gap > DISTANCE_SHARE_MAX * size:
-            yield (
-                f"the centre of mass of {body.name} is {gap:.3g} {mechanism.units.length} from its nearest "
-                f"joint, and the joints are within {size:.3g}. Give all lengths in one unit."
-            )
-        reach, radius = max(hypot(*place) for place in own), hypot(*body.com)
-        if THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach:
-            yield (
-                f"the centre of mass of {body.name} is {radius:.3g} {mechanism.units.length} from the origin, "
-                f"and a joint of the body {reach:.3g} {mechanism.units.length}. Give all lengths in one unit."
-            )
+            apart = f"{gap:.3g} {unit} from its nearest joint, and the joints are within {size:.3g} {unit}"
+        elif THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach:
+            apart = f"{radius:.3g} {unit} from the origin, and a joint of the body {reach:.3g} {unit}"
+        if apart:
+            yield f"the centre of mass of {body.name} is {apart}. Give all lengths in one unit."
 
 
 def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:
@@ -122,8 +118,8 @@ def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:
         return
     if np.linalg.norm(np.cross(normal, pull)) < PERPENDICULAR_RTOL * np.linalg.norm(pull):
         yield (
-            f"gravity {pull.tolist()} is perpendicular to the plane of the mechanism and has no effect on its "
-            "motion. If the mechanism is upright, give gravity in its plane."
+            f"gravity {pull.tolist()} is perpendicular to the plane of the mechanism and has no effect on "
+            "its motion. If the mechanism is upright, give gravity in its plane."
         )
 
 

@@ -93,7 +93,7 @@ def simulate(
       kic simulate quadruped --for 0.1 --contacts hold
 
     Rates are in rad, deg or length per unit of time. Load a saved file in Python with
-    kic.Simulation.load(file).
+    kic.results.Simulation.load(file).
 
     Names of --effort that are no coordinates are actuators: joints, distances or rows. With --controller,
     efforts act at the declared actuators. Its function takes the time and measured rows and returns one

@@ -168,7 +168,7 @@ class Robot:
     actuators: list[RobotActuator] = field(default_factory=list)
     springs: list[RobotSpring] = field(default_factory=list)
     gravity: tuple[float, ...] | None = None
-    """As in `Mechanism`, which has a default."""
+    """Acceleration; None for the default of `Mechanism`."""
     starts: dict[str, dict[str, float]] = field(default_factory=dict)
     """Starts by name, besides the zero of the file: values of joints from which the loops may be closed."""
     chosen: str = ""

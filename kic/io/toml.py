@@ -31,7 +31,7 @@ from kic.numerics.files import atomic_write
 
 # first bytes of files of other kinds, what they are, and what reads them
 _KINDS = (
-    (b"PK", "is a zip archive, as a run is. kic.Simulation.load reads runs"),
+    (b"PK", "is a zip archive, as a run is. kic.results.Simulation.load reads runs"),
     (b"\x89PNG", "is a picture"),
     (b"%PDF", "is a picture (PDF)"),
     (b"<svg", "is a picture (SVG)"),

@@ -475,7 +475,7 @@ class Simulation(Printable, Tabular, Animated):
         >>> run = m.simulate([0.0, 0.1], near=m.at([0.0, 0.5]))
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "swing.npz"
         >>> run.save(file)
-        >>> kic.Simulation.load(file).q.shape
+        >>> kic.results.Simulation.load(file).q.shape
         (2, 2)
         """
         model, arrays = written(self.mechanism), self._arrays | control_arrays(self.control)

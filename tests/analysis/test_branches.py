@@ -15,7 +15,7 @@ ARM = kic.load("puma560")
 FOUR = kic.load("four-bar")
 
 
-def check(m: kic.Mechanism, found: kic.AssemblyModes, inputs: dict) -> None:
+def check(m: kic.Mechanism, found: kic.results.AssemblyModes, inputs: dict) -> None:
     """Every configuration has the inputs and is closed; those of a member are distinct; others are masked."""
     shape = found.configuration.batch
     assert found.configuration.ok.shape == found.counts.shape == shape

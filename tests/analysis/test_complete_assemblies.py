@@ -45,7 +45,7 @@ def loaded(name: str) -> kic.Mechanism:
     return kic.load(name)
 
 
-def has_values(m: kic.Mechanism, found: kic.AssemblyModes, q) -> bool:
+def has_values(m: kic.Mechanism, found: kic.results.AssemblyModes, q) -> bool:
     """Return True if all configurations have these inputs, and a certificate."""
     own = np.stack([found.configuration.value(name) for name in m.coordinates], axis=-1)
     return bool(np.abs(own - q).max(initial=0.0) < 1e-9 and found.completeness.certified.all())

@@ -26,14 +26,14 @@ def crank_with_dyads(count: int, seed: int = 3) -> kic.Mechanism:
     return planar(edges, np.array(at))
 
 
-def as_one(monkeypatch, m: kic.Mechanism, values=None) -> kic.AssemblyModes:
+def as_one(monkeypatch, m: kic.Mechanism, values=None) -> kic.results.AssemblyModes:
     """Return the assembly modes of a new copy of a mechanism whose legs are one."""
     with monkeypatch.context() as patch:
         patch.setattr(legs_of, "_columns_of_legs", lambda *_: np.zeros(m._model.tree.size, dtype=int))
         return modes_of(m.replace(name="one"), values)
 
 
-def same(a: kic.AssemblyModes, b: kic.AssemblyModes) -> None:
+def same(a: kic.results.AssemblyModes, b: kic.results.AssemblyModes) -> None:
     """Check that the configurations of two searches, and the numbers, are equal."""
     one, other = (np.exp(1j * x.configuration.phi) for x in (a, b))
     apart = np.abs(one[:, None] - other).max(axis=2)

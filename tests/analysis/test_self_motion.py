@@ -127,7 +127,7 @@ def test_a_wrist_on_the_first_axis(seed: int) -> None:
     assert len(kinds) == len(whole)
 
 
-def jumps(found: kic.AssemblyModes) -> float:
+def jumps(found: kic.results.AssemblyModes) -> float:
     """Return the largest step of the joints between continued neighbours."""
     phi = found.configuration.phi
     steps = np.abs(np.exp(1j * phi[:, 1:]) - np.exp(1j * phi[:, :-1])).max(axis=-1)

@@ -49,7 +49,9 @@ int main(void) {{
 
 
 def seconds_in_c(
-    f: kic.ExportedFunction, code: kic.CSource, flags: str = "-O2 -march=native -ffp-contract=fast"
+    f: kic.results.ExportedFunction,
+    code: kic.results.CSource,
+    flags: str = "-O2 -march=native -ffp-contract=fast",
 ) -> float:
     """Return the time of a call in a loop of C."""
     numbers = {a.name: np.full(a.size, 0.7) if a.default is None else a.default for a in f._export.inputs}

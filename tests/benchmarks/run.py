@@ -40,7 +40,7 @@ from benchmarks.timing import Report, Row, Work, exponent, interleaved, micro, p
 CURVE, CURVE_BATCH = (6, 12, 24, 36, 48, 60), 256
 
 # an evaluator, and a function that takes the arrays out of its results
-Evaluation = tuple[kic.Evaluator, Callable[[Any], Any]]
+Evaluation = tuple[kic.results.Evaluator, Callable[[Any], Any]]
 
 
 def fill_of(size: int, fresh: bool = False) -> Callable[[], object]:

@@ -82,7 +82,7 @@ class Swing:
         self.start = self.mechanism.at()
         self.reference = self.run(REFERENCE)[case.point]
 
-    def run(self, tolerance: float = RTOL) -> kic.Simulation:
+    def run(self, tolerance: float = RTOL) -> kic.results.Simulation:
         """A run of kic."""
         return self.mechanism.simulate(
             TIMES, near=self.start, qd=self.qd, rtol=tolerance, atol=tolerance, progress=False

@@ -49,7 +49,7 @@ def test_scripts_get_the_numbers(tmp_path) -> None:
     assert np.array_equal(data["values"]["tip"], exact["tip"])
     assert np.array_equal(data["energy"]["work"], exact.energy.work)
     assert (data["coordinates"], data["stopped"], data["units"]["length"]) == (["A"], "", "m")
-    assert np.array_equal(kic.Simulation.load(file).q, exact.q)
+    assert np.array_equal(kic.results.Simulation.load(file).q, exact.q)
     help_ = run("simulate", "--help")
     assert all(key in help_ for key in data)
 
@@ -119,14 +119,14 @@ def test_an_interrupted_run_is_saved_and_ends_with_130(tmp_path, json_too) -> No
     done = CliRunner().invoke(main, ["simulate", "four-bar", "--for", "1", *where, *json_too])
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
     assert "interrupted, the last sample is at t = 0.0" in " ".join(done.stdout.split())
-    assert kic.Simulation.load(file).stopped.startswith("interrupted")
+    assert kic.results.Simulation.load(file).stopped.startswith("interrupted")
 
 
 def test_a_run_that_stops_is_saved(tmp_path) -> None:
     file = tmp_path / "run.npz"
     text = run("simulate", "four-bar", "--qd", "A=1e160", "--save", str(file), code=1)
     assert "stops after t = 0: the motion is no longer finite" in " ".join(text.split())
-    assert kic.Simulation.load(file).qd[0, 0] == 1e160
+    assert kic.results.Simulation.load(file).qd[0, 0] == 1e160
 
 
 def test_sources_of_torque_have_no_voltage(tmp_path) -> None:

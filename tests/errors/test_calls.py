@@ -93,7 +93,8 @@ def test_functions_can_be_pickled() -> None:
 def test_counterparts_are_arguments() -> None:
     """Each argument that a common term leads to is one of a public call."""
     have = set()
-    for public in (getattr(kic, name) for name in kic.__all__):
+    named = [getattr(module, name) for module in (kic, kic.results) for name in module.__all__]
+    for public in named:
         calls = [public, *vars(public).values()] if inspect.isclass(public) else [public]
         calls += vars(public).values() if inspect.ismodule(public) else []
         for call in calls:

@@ -25,7 +25,7 @@ MAPS: dict[str, tuple[dict[str, tuple[float, float]], list[str]]] = {
 }
 
 
-def errors(m: kic.Mechanism, p: kic.PolynomialMap, count: int) -> tuple[np.ndarray, np.ndarray]:
+def errors(m: kic.Mechanism, p: kic.results.PolynomialMap, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest errors of values (P,) and derivatives (P, M) at random configurations."""
     q = np.random.default_rng(5).uniform(*p.limits.T, (count, len(p.variables)))
     q = np.concatenate([q, p.limits.T])

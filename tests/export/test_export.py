@@ -247,7 +247,7 @@ def test_parameters_of_closed_loops() -> None:
     assert np.isnan(r["radius"])  # lever arms of other dimensions are not known
 
 
-def compiled(code: kic.CSource, folder: Path) -> ctypes.CDLL:
+def compiled(code: kic.results.CSource, folder: Path) -> ctypes.CDLL:
     """Compile a shared library."""
     assert COMPILER is not None
     code.save(folder)

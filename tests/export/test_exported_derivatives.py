@@ -30,7 +30,7 @@ def given(m: kic.Mechanism, names: list[str], seed: int = 3) -> dict[str, np.nda
     return {"q": q + 0.05 * size, **{name: rng.normal(size=q.shape) for name in names}}
 
 
-def differences(f: kic.ExportedFunction, x: dict[str, np.ndarray], out: str, by: str) -> np.ndarray:
+def differences(f: kic.results.ExportedFunction, x: dict[str, np.ndarray], out: str, by: str) -> np.ndarray:
     columns = []
     for k in range(x[by].size):
         step = DIFFERENCE * np.eye(x[by].size)[k]

@@ -31,7 +31,7 @@ def five_bar() -> kic.Mechanism:
     return kic.load("five-bar").replace(gravity=(0.0, -386.4, 0.0))
 
 
-def described(f: kic.FMU) -> tuple[ElementTree.Element, list[dict[str, str]]]:
+def described(f: kic.results.FMU) -> tuple[ElementTree.Element, list[dict[str, str]]]:
     root = ElementTree.fromstring(f.description)
     return root, [v.attrib for v in root.iter("Float64")]
 

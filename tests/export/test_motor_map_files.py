@@ -42,7 +42,7 @@ def ankle(**laws: float) -> kic.Mechanism:
     )  # fmt: skip
 
 
-def followed(text: str, p: kic.PolynomialMap, m: kic.Mechanism) -> np.ndarray:
+def followed(text: str, p: kic.results.PolynomialMap, m: kic.Mechanism) -> np.ndarray:
     """Return the largest errors of rows from closed loops, where MuJoCo's constraints hold."""
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_string(text)
@@ -188,7 +188,7 @@ def test_laws_of_the_cut_joint_stay() -> None:
     assert (followed(text, p, damped) <= p.error_bound + 1e-14).all()
 
 
-def exported(**options: object) -> kic.PolynomialMap:
+def exported(**options: object) -> kic.results.PolynomialMap:
     given = {"of": ROWS, "limits": {"A": (0.4, 1.4)}, "degree": 4, **options}
     return BAR.export("actuation_map", to="polynomial", **given)
 

@@ -60,7 +60,7 @@ def test_decided_as_by_linear_programming(planar: bool, method: str) -> None:
     assert between <= (0 if planar else 10)
 
 
-def prove(found: kic.GraspClosure) -> None:
+def prove(found: kic.results.GraspClosure) -> None:
     """Closure and its opposite by their proofs, recomputed from the contacts alone."""
     c = found.contacts
     assert found.batch == ()

@@ -246,7 +246,7 @@ def test_forces_may_be_chosen() -> None:
     least = g.motion()
     seen = []
 
-    def squeeze(grasp: kic.Grasp, wrench: np.ndarray) -> np.ndarray:
+    def squeeze(grasp: kic.results.Grasp, wrench: np.ndarray) -> np.ndarray:
         seen.append((grasp, wrench))
         normal = np.array([row.endswith(".n") for row in grasp.rows], dtype=float)
         return least.force + 4.0 * normal  # the three normals meet at one height: their sum is nothing

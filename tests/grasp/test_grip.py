@@ -405,7 +405,7 @@ def test_largest_loads() -> None:
 # ------------------------------------------------------------------------------- grasps of mechanisms
 
 
-def contacts_of(g: kic.Grasp) -> kic.ContactSet:
+def contacts_of(g: kic.results.Grasp) -> kic.ContactSet:
     return kic.ContactSet(
         g.point, g.inward, g.kinds, mu=g.friction, gamma=g.torsion, tangents=g.tangent1, about=g.reference,
         names=[contact.name for contact in g.contacts],

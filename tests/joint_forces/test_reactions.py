@@ -57,7 +57,7 @@ def freedoms(c: Configuration, j: kic.Joint) -> np.ndarray:
     return np.array(twists).reshape(-1, 6)
 
 
-def along_freedoms(c: Configuration, f: kic.JointForces, j: kic.Joint) -> np.ndarray:
+def along_freedoms(c: Configuration, f: kic.results.JointForces, j: kic.Joint) -> np.ndarray:
     """Components of a joint's wrench along its degrees of freedom (f,), by `along`."""
     w = f[j.name]
     return np.array([w.along(t[:3])[0] if t[:3].any() else w.along(t[3:])[1] for t in freedoms(c, j)])
@@ -90,7 +90,7 @@ def open_by_hand(m: kic.Mechanism, c: Configuration, efforts: tuple[str, ...]) -
     return {name for name, is_loose in zip(names, loose, strict=True) if is_loose}
 
 
-def unlike(f: kic.JointForces, g: kic.JointForces) -> float:
+def unlike(f: kic.results.JointForces, g: kic.results.JointForces) -> float:
     """Largest difference of two results in any joint, relative to the largest force or moment."""
     six = [np.array([np.concatenate([x[j].force, x[j].moment]) for j in f.joints]) for x in (f, g)]
     assert (np.isnan(six[0]) == np.isnan(six[1])).all()
@@ -564,7 +564,7 @@ def test_the_split_is_the_smallest_that_holds(name: str) -> None:
     L, play = m._model.length, np.concatenate([f[j]._variations for j in f.joints])
     assert np.abs(play.T @ play - np.eye(play.shape[1])).max() < 1e-12
 
-    def held(x: kic.JointForces) -> np.ndarray:
+    def held(x: kic.results.JointForces) -> np.ndarray:
         """Forces · length and moments, but for the efforts."""
         six = np.concatenate([L * x.force, x.moment], axis=1)
         for q, T in zip(x.actuators, x.effort, strict=True):

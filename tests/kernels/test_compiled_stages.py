@@ -28,7 +28,7 @@ def swinging(start: float, rate: float):
     return lambda t: (start + rate * np.sin(3 * t) / 3, rate * np.cos(3 * t), -3 * rate * np.sin(3 * t))
 
 
-def check(run: kic.Simulation, plain: kic.Simulation, tolerance: float = 1e-9) -> None:
+def check(run: kic.results.Simulation, plain: kic.results.Simulation, tolerance: float = 1e-9) -> None:
     """Compare all arrays of two runs."""
     for key, value in run._arrays.items():
         other = plain._arrays[key]

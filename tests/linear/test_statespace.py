@@ -422,7 +422,7 @@ def test_hand_over_to_python_control(monkeypatch) -> None:
     assert np.array_equal(four[0], s.A)
     assert names == {"states": ["A", "A_rate"], "inputs": ["A"], "outputs": ["tip_x", "A_rate"]}
     assert s.discretize(0.1).to_control()[0][4] == 0.1
-    clash = kic.StateSpace(
+    clash = kic.results.StateSpace(
         np.eye(2), np.zeros((2, 0)), np.eye(2), np.zeros((2, 0)), ["a.b", "a_b"], [], ["u", "v"]
     )
     assert clash.to_control()[1]["states"] == ["a_b", "a_b_"]
@@ -509,7 +509,9 @@ def test_invalid_arguments() -> None:
     with raises(kic.InputError, key="order"):
         s.transfer(kic.load("four-bar").at().coefficients("D"))
     with raises(kic.InputError, key="states"):
-        kic.StateSpace(np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], coordinates=["A"])
+        kic.results.StateSpace(
+            np.eye(1), np.eye(1), np.eye(1), np.eye(1), ["x"], ["u"], ["y"], coordinates=["A"]
+        )
     page = str(s.summary())
     assert "state space of A" in page
     assert "<table>" in s._repr_html_()

@@ -19,7 +19,7 @@ FIVE = kic.load("five-bar")
 
 
 @pytest.fixture(scope="module")
-def joints() -> kic.Sweep:
+def joints() -> kic.results.Sweep:
     grid = {"shoulder": np.linspace(-1, 1, 5), "elbow": np.linspace(-1, 2, 13)}
     asked = {
         "w": kic.metrics.manipulability("tip.x", "tip.y"),
@@ -30,7 +30,7 @@ def joints() -> kic.Sweep:
 
 
 @pytest.fixture(scope="module")
-def plane() -> kic.Sweep:
+def plane() -> kic.results.Sweep:
     grid = {"tip.x": np.linspace(-2.2, 2.2, 12), "tip.y": np.linspace(-2.2, 2.2, 14)}
     return ARM.sweep(grid, kic.metrics.inverse_condition_number("tip.x", "tip.y"), near=ARM.at([0.3, 1.0]))
 
@@ -39,7 +39,7 @@ def legend(picture) -> list[str]:
     return [text.get_text() for box in picture.figure.legends for text in box.get_texts()]
 
 
-def test_a_map_shows_its_values(joints: kic.Sweep, tmp_path) -> None:
+def test_a_map_shows_its_values(joints: kic.results.Sweep, tmp_path) -> None:
     picture = joints.plot("w")
     mesh = picture.axes.collections[0]
     np.testing.assert_array_equal(np.asarray(mesh.get_array()).T, joints["w"])
@@ -56,7 +56,7 @@ def test_a_map_shows_its_values(joints: kic.Sweep, tmp_path) -> None:
     assert picture.save(tmp_path / "w.png").stat().st_size > 5000
 
 
-def test_the_singular_curve_is_where_the_determinant_vanishes(joints: kic.Sweep) -> None:
+def test_the_singular_curve_is_where_the_determinant_vanishes(joints: kic.results.Sweep) -> None:
     picture = joints.plot("w", contours=0)
     assert legend(picture) == ["outputs tip.x, tip.y singular"]
     curve = picture.axes.collections[-1].get_paths()[0].vertices
@@ -65,7 +65,7 @@ def test_the_singular_curve_is_where_the_determinant_vanishes(joints: kic.Sweep)
     assert (curve[0, 0], curve[-1, 0]) in ((-1.0, 1.0), (1.0, -1.0))
 
 
-def test_cells_without_value_are_dotted(joints: kic.Sweep) -> None:
+def test_cells_without_value_are_dotted(joints: kic.results.Sweep) -> None:
     grid = {"shoulder": [-0.5, 0.5], "elbow": [-1.0, 0.0, 1.0]}
     s = ARM.sweep(grid, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0]))
     picture = s.plot()
@@ -76,7 +76,7 @@ def test_cells_without_value_are_dotted(joints: kic.Sweep) -> None:
 
 
 @pytest.mark.slow
-def test_unreached_cells_are_hatched(plane: kic.Sweep) -> None:
+def test_unreached_cells_are_hatched(plane: kic.results.Sweep) -> None:
     picture = plane.plot()
     assert legend(picture)[0] == "not reached"
     assert picture.axes.patch.get_hatch() == "/////"
@@ -87,7 +87,7 @@ def test_unreached_cells_are_hatched(plane: kic.Sweep) -> None:
 
 
 @pytest.mark.slow
-def test_one_axis_is_a_line(plane: kic.Sweep, joints: kic.Sweep) -> None:
+def test_one_axis_is_a_line(plane: kic.results.Sweep, joints: kic.results.Sweep) -> None:
     picture = plane.plot(at={"tip.y": 0.2})
     x, y = picture.axes.get_lines()[0].get_data()
     np.testing.assert_array_equal(x, plane.axes["tip.x"])
@@ -118,7 +118,7 @@ def test_a_cut_through_three_axes() -> None:
         s.plot(at={a: 0, b: 0.1, c: 0.3})
 
 
-def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
+def test_invalid_map_arguments_raise(joints: kic.results.Sweep) -> None:
     with raises(kic.InputError, key="of"):
         joints.plot()
     with raises(kic.UnknownNameError, name="W"):
@@ -146,7 +146,7 @@ def test_invalid_map_arguments_raise(joints: kic.Sweep) -> None:
         none.plot()
 
 
-def test_colour_range_excludes_outliers(joints: kic.Sweep) -> None:
+def test_colour_range_excludes_outliers(joints: kic.results.Sweep) -> None:
     values = np.concatenate([np.linspace(0, 1, 999), [1e6]])
     low, high, extend = colour_limits(values, None)
     assert low == 0
@@ -163,7 +163,7 @@ def test_colour_range_excludes_outliers(joints: kic.Sweep) -> None:
 
 
 @pytest.fixture(scope="module")
-def run() -> kic.Simulation:
+def run() -> kic.results.Simulation:
     return ARM.simulate(np.linspace(0, 0.3, 31), near=ARM.at([0.3, 0.4]), effort=[1.0, -2.0])
 
 
@@ -176,7 +176,7 @@ def lines(axes) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_panels_of_a_run(run: kic.Simulation, tmp_path) -> None:
+def test_panels_of_a_run(run: kic.results.Simulation, tmp_path) -> None:
     picture = run.plot()
     assert [axes.get_ylabel() for axes in picture.axes] == ["value (rad)", "rate (rad/s)", "effort (N m)"]
     assert [axes.get_xlabel() for axes in picture.axes] == ["", "", "t (s)"]
@@ -200,7 +200,7 @@ def test_panels_of_a_run(run: kic.Simulation, tmp_path) -> None:
             assert not any(box.overlaps(other) for other in boxes[k + 1 :])
 
 
-def test_names_of_a_run(run: kic.Simulation) -> None:
+def test_names_of_a_run(run: kic.results.Simulation) -> None:
     picture = run.plot(["tip", "energy", "elbow", "accelerations"])
     assert [axes.get_ylabel() for axes in picture.axes] == [
         "value (m)", "energy (J)", "residual (J)", "value (rad)", "acceleration (rad/s²)",
@@ -315,7 +315,9 @@ def test_rounding_is_not_blown_up() -> None:
     assert moved[1] == 0.1
 
 
-def test_without_matplotlib(joints: kic.Sweep, run: kic.Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib(
+    joints: kic.results.Sweep, run: kic.results.Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -60,7 +60,7 @@ def four_bar(g: float, a: float, b: float, c: float, crank: float, side: int) ->
     return kic.Mechanism("four", bodies=bodies, joints=joints, gravity=(0, -G, 0), coordinates=["O"])
 
 
-def roughness(run: kic.Simulation) -> float:
+def roughness(run: kic.results.Simulation) -> float:
     """Return the largest difference of joints from what rates and accelerations predict."""
     rate, bend, h = run.tree_rates, run._arrays["second"], np.diff(run.t)[:, None]
     predicted = h / 2 * (rate[1:] + rate[:-1]) - h**2 / 12 * np.diff(bend, axis=0)
@@ -241,7 +241,7 @@ def unloaded(m: kic.Mechanism) -> kic.Mechanism:
     return replace(m, gravity=(0, 0, 0))
 
 
-def restarted(kind: str, **settings) -> kic.Simulation:
+def restarted(kind: str, **settings) -> kic.results.Simulation:
     """Return a run whose integrator is restarted by one kind of place."""
     if kind == "change points":
         m = windows(3, (0, 0, 0))
@@ -312,7 +312,7 @@ def test_stop_at_change_points(tmp_path) -> None:
     assert run.q[-1, 0] == pytest.approx(0, abs=1e-6)
     for k in range(1, 4):  # it goes on from there, on the same branch
         run.save(tmp_path / "run.npz")
-        run = kic.Simulation.load(tmp_path / "run.npz")
+        run = kic.results.Simulation.load(tmp_path / "run.npz")
         rest = [run.t[-1], *t[t > run.t[-1]]]
         run = m.simulate(rest, near=run, on_change_point="stop")
         assert np.allclose(run.change_points, whole.change_points[: k + 1], atol=1e-6)

@@ -381,7 +381,7 @@ def block(damping: float) -> kic.Mechanism:
     )
 
 
-def held(ss: kic.StateSpace, Q: np.ndarray, R: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
+def held(ss: kic.results.StateSpace, Q: np.ndarray, R: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
     """Return the motion (X, X + U) after a time, and weights of x and u with held u, by quadrature."""
     x, w = np.polynomial.legendre.leggauss(60)  # exact to rounding, as rates times h are at most 50
     models = [ss.discretize(t) for t in [*(h / 2 * (1 + x)), h]]

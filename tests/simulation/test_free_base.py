@@ -373,7 +373,7 @@ def test_runs_are_continued_and_saved(floating, tmp_path):
     assert alike(both.state[-1], whole.state[-1]) < 1e-9
     path = tmp_path / "run.npz"
     whole.save(path)
-    again = kic.Simulation.load(path)
+    again = kic.results.Simulation.load(path)
     assert np.array_equal(again.q, whole.q)
     assert again.coordinates == (*ROOT, "A")
 

@@ -41,7 +41,7 @@ class Nominal:
         self.drive = course.motor_demand()
         self.voltage = make_interp_spline(course.t, self.drive.voltage, k=7)
 
-    def run(self, m: kic.Mechanism | None = None, voltage=None, **more) -> kic.Simulation:
+    def run(self, m: kic.Mechanism | None = None, voltage=None, **more) -> kic.results.Simulation:
         """The swing from its own start, by the nominal voltages or others, of the model or another."""
         m = m or self.m
         start = m.at(self.go.inputs(self.go(0.0).q))
@@ -49,7 +49,7 @@ class Nominal:
         led = voltage or (lambda t, now: self.voltage(t))
         return m.simulate(np.linspace(0, 1, 41), near=start, voltage=led, **settings)
 
-    def missed(self, run: kic.Simulation) -> float:
+    def missed(self, run: kic.results.Simulation) -> float:
         return float(np.abs(run.q - self.go(run.t).q).max())
 
 

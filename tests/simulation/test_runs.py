@@ -272,7 +272,7 @@ def test_files_that_hold_no_run_are_rejected(tmp_path, what: str) -> None:
         attributes = {"foreign": "", "empty attributes": '{"format": 2}', "list attributes": "[1]"}[what]
         np.savez(file, attributes=attributes, model="x")
     with raises(kic.ModelFileError, path=file):
-        kic.Simulation.load(file)
+        kic.results.Simulation.load(file)
 
 
 def older(arrays: dict) -> None:
@@ -297,7 +297,7 @@ def test_files_of_other_formats_name_them(tmp_path, number, change) -> None:
     change(arrays)
     np.savez(file, **arrays)
     with raises(kic.ModelFileError, path=file, key="format", got=number, expected=attributes["format"]):
-        kic.Simulation.load(file)
+        kic.results.Simulation.load(file)
 
 
 def spoilt(file, **changes) -> None:
@@ -341,12 +341,12 @@ def test_corrupted_run_files_raise(tmp_path, what: str) -> None:
     file, m = tmp_path / "run.npz", kic.load("four-bar")
     m.simulate(0.02, near=m.at()).save(file)
     spoilt(file)
-    assert len(kic.Simulation.load(file).t) == 1001
+    assert len(kic.results.Simulation.load(file).t) == 1001
     spoilt_once = dict(np.load(file))
     spoilt_once |= {key: f(spoilt_once[key]) for key, f in SPOILT[what].items()}
     np.savez(file, **spoilt_once)
     with raises(kic.ModelFileError, path=file):
-        kic.Simulation.load(file)
+        kic.results.Simulation.load(file)
 
 
 @pytest.mark.slow
@@ -363,7 +363,7 @@ def test_unpacked_size_of_run_files_is_bounded(tmp_path) -> None:
     assert file.stat().st_size < 1_000_000
     tracemalloc.start()
     with raises(kic.ModelFileError, limit=100):
-        kic.Simulation.load(file)
+        kic.results.Simulation.load(file)
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
 
@@ -386,7 +386,7 @@ def test_changed_bytes_of_run_files_are_detected(tmp_path) -> None:
                 data[rng.integers(len(raw))] ^= 1 << rng.integers(8)
             file.write_bytes(data[: rng.integers(len(raw))] if k % 4 == 1 else data)
         try:
-            again = kic.Simulation.load(file)
+            again = kic.results.Simulation.load(file)
         except kic.ModelFileError:
             continue
         # a bit that means nothing: a date, a comment

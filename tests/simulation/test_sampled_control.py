@@ -301,7 +301,7 @@ def test_a_sampled_run_is_saved_and_continued(tmp_path, delay):
     }
     whole, first = m.simulate(0.1, **given), m.simulate(0.05, **given)
     first.save(tmp_path / "run.npz")
-    loaded = kic.Simulation.load(tmp_path / "run.npz")
+    loaded = kic.results.Simulation.load(tmp_path / "run.npz")
     assert loaded.actuators == ("A", "S")
     assert np.array_equal(loaded.control.command, first.control.command)
     run = m.simulate(0.1, near=loaded, **given)
@@ -567,7 +567,7 @@ def test_controllers_of_voltages_are_sampled(tmp_path):
     fine = m.simulate(0.3, controller=control, sample_time=1e-4, voltage=0.0)
     assert np.abs(fine.q - go(fine.t).q).max() < 2e-3
     fine.save(tmp_path / "run.npz")
-    loaded = kic.Simulation.load(tmp_path / "run.npz")
+    loaded = kic.results.Simulation.load(tmp_path / "run.npz")
     assert loaded.control.actuators == fine.control.actuators == ("motor",)
     assert np.array_equal(loaded.control.effort, fine.control.effort)
     assert np.abs(fine.voltage[:-1] - fine.control.effort).max() == 0.0

@@ -299,7 +299,7 @@ def test_save_and_load_round_trip(tmp_path) -> None:
     m = kic.load("rssr")
     run = m.simulate(np.linspace(0, 0.5, 26), near=m.at(), limits={"crank": (-9, 9)})
     run.save(tmp_path / "run.npz")
-    again = kic.Simulation.load(tmp_path / "run.npz")
+    again = kic.results.Simulation.load(tmp_path / "run.npz")
     assert again.mechanism == m
     for key in ("t", "q", "qd", "qdd", "effort", "state"):
         assert np.array_equal(getattr(again, key), getattr(run, key))
@@ -308,9 +308,9 @@ def test_save_and_load_round_trip(tmp_path) -> None:
     assert mismatch(again.at(0.25).value("flag"), run.at(0.25).value("flag")) == 0
     (tmp_path / "other.npz").write_bytes(b"no run")
     with raises(kic.ModelFileError, path=tmp_path / "other.npz"):
-        kic.Simulation.load(tmp_path / "other.npz")
+        kic.results.Simulation.load(tmp_path / "other.npz")
     with raises(kic.ModelFileError, errno=2):
-        kic.Simulation.load(tmp_path / "none.npz")
+        kic.results.Simulation.load(tmp_path / "none.npz")
     with raises(kic.FileError, errno=2):
         run.save(tmp_path / "no" / "run.npz")
 

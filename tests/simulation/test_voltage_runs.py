@@ -205,7 +205,7 @@ def test_save_continue_and_interpolate(tmp_path) -> None:
     whole = m.simulate(t, near=m.at(), voltage=volts, current=[1.0, np.nan], **TIGHT)
     half = m.simulate(t[:41], near=m.at(), voltage=volts, current=[1.0, np.nan], **TIGHT)
     half.save(tmp_path / "half.npz")
-    half = kic.Simulation.load(tmp_path / "half.npz")
+    half = kic.results.Simulation.load(tmp_path / "half.npz")
     assert half.motors == ("P", "Q")
     run = m.simulate(t[40:], near=half, voltage=volts, **TIGHT)
     for key in ("q", "current", "voltage", "torque"):
@@ -242,12 +242,12 @@ def test_files_without_motor_arrays_raise(tmp_path) -> None:
     m = kic.load("four-bar")
     run = m.simulate([0, 0.1], near=m.at())
     run.save(tmp_path / "run.npz")
-    assert kic.Simulation.load(tmp_path / "run.npz").current.shape == (2, 0)
+    assert kic.results.Simulation.load(tmp_path / "run.npz").current.shape == (2, 0)
     with np.load(tmp_path / "run.npz") as file:
         old = {key: file[key] for key in file if key not in ("torque", "voltage", "current", "current_rate")}
     np.savez(tmp_path / "old.npz", **old)
     with raises(kic.ModelFileError, key="torque"):
-        kic.Simulation.load(tmp_path / "old.npz")
+        kic.results.Simulation.load(tmp_path / "old.npz")
 
 
 def test_functions_receive_currents() -> None:
@@ -280,7 +280,7 @@ DRY = replace(M, motors=[replace(M.motors[0], friction=0.1)])
 BARE = kic.load("four-bar")
 
 
-def go(m: kic.Mechanism = M, t=(0.0, 0.1), **more) -> kic.Simulation:
+def go(m: kic.Mechanism = M, t=(0.0, 0.1), **more) -> kic.results.Simulation:
     return m.simulate(list(t), near=m.at(), **more)
 
 

@@ -27,7 +27,7 @@ FIVE = kic.load("five-bar")
 WIDE = {"tip.x": np.linspace(-12, 46, 30), "tip.y": np.linspace(-45, 37, 42)}
 
 
-def same(a: kic.Sweep, b: kic.Sweep, tolerance: float = 0.0) -> None:
+def same(a: kic.results.Sweep, b: kic.results.Sweep, tolerance: float = 0.0) -> None:
     """Two sweeps with the same content."""
     assert a.values.keys() == b.values.keys()
     assert a.sides.keys() == b.sides.keys()
@@ -285,20 +285,20 @@ ASKED = [
 
 
 @pytest.fixture(scope="module")
-def plain() -> kic.Sweep:
+def plain() -> kic.results.Sweep:
     return FIVE.sweep(WIDE, ASKED)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 7, 100, 10**6])
-def test_chunks_do_not_matter(plain: kic.Sweep, chunk: int) -> None:
+def test_chunks_do_not_matter(plain: kic.results.Sweep, chunk: int) -> None:
     grid = WIDE if chunk > 1 else {name: x[12:20] for name, x in WIDE.items()}
     whole = plain if chunk > 1 else FIVE.sweep(grid, ASKED)
     same(whole, FIVE.sweep(grid, ASKED, chunk=chunk), 1e-12)
 
 
 @pytest.mark.slow
-def test_threads(plain: kic.Sweep) -> None:
+def test_threads(plain: kic.results.Sweep) -> None:
     with ThreadPoolExecutor(2) as pool:
         same(plain, FIVE.sweep(WIDE, ASKED, executor=pool, chunk=60), 1e-12)
         # and they take anything
@@ -307,7 +307,7 @@ def test_threads(plain: kic.Sweep) -> None:
 
 
 @pytest.mark.slow
-def test_processes(plain: kic.Sweep) -> None:
+def test_processes(plain: kic.results.Sweep) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         same(plain, FIVE.sweep(WIDE, ASKED, executor=pool, chunk=200), 1e-12)
         # errors come home

@@ -33,7 +33,7 @@ def tip_path() -> Callable[[], object]:
 LEAVES, RUN_STEP = (np.sqrt(2.0**2 - 0.2**2) - 1.0) / 1.5, 1e-3
 
 
-def run_out_of_reach() -> kic.Simulation:
+def run_out_of_reach() -> kic.results.Simulation:
     start = ARM.at({"tip.x": 1.0, "tip.y": 0.2}, near=ARM.at([-0.9, 1.8]))
     path = {"tip.x": lambda t: (1.0 + 1.5 * t, 1.5, 0.0), "tip.y": lambda t: (0.2, 0.0, 0.0)}
     return ARM.simulate(1.0, near=start, wrt=TIP, prescribed=path)

@@ -53,7 +53,7 @@ LINE = np.subtract(BALL, PIN) / np.linalg.norm(np.subtract(BALL, PIN))
 RSSP = crank_slider([ball("P", "crank", "rod", PIN)], [ball("S", "rod", "slider", BALL)])
 
 
-def still_but(m: kic.Mechanism, one: kic.Mobility, state: kic.Configuration) -> None:
+def still_but(m: kic.Mechanism, one: kic.results.Mobility, state: kic.Configuration) -> None:
     """The passive motion satisfies every condition and moves no other body, by the kernels."""
     closure = m._model.closure(())
     G = closure.transfer.values_and_rates(state._states)[1][0]

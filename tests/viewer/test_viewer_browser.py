@@ -74,7 +74,7 @@ def choose(tab: Tab, label: str, option: str) -> None:
     press(tab, option)
 
 
-def pixel(viewer: kic.Viewer, at: np.ndarray) -> np.ndarray:
+def pixel(viewer: kic.results.Viewer, at: np.ndarray) -> np.ndarray:
     """Return the place in the window of a point in space."""
     (client,) = viewer.server.get_clients().values()
     camera = client.camera
@@ -88,7 +88,7 @@ def pixel(viewer: kic.Viewer, at: np.ndarray) -> np.ndarray:
     return np.array([camera.image_width / 2 + x, camera.image_height / 2 + y])
 
 
-def closure(viewer: kic.Viewer) -> float:
+def closure(viewer: kic.results.Viewer) -> float:
     """Return the distance of both sides of the joint that closes the four-bar, as a share of its size."""
     with viewer._lock:  # not during a change
         at = np.array([*viewer._session.mechanism["C"].at, 1.0])
@@ -272,14 +272,14 @@ def test_other_sites_are_refused(tab: Tab, tmp_path: Path) -> None:
         other.server_close()
 
 
-def drag_tip(tab: Tab, viewer: kic.Viewer) -> None:
+def drag_tip(tab: Tab, viewer: kic.results.Viewer) -> None:
     """Drag the gizmo of the tip in the direction that decreases the driver."""
     session = viewer._session
     toward = session.configuration.coefficients("tip", order=1, wrt=session.drivers).G[:, 0]
     drag(tab, viewer, viewer._panels.gizmo, -0.15 * toward / np.linalg.norm(toward))
 
 
-def drag(tab: Tab, viewer: kic.Viewer, gizmo: Any, by: np.ndarray) -> None:
+def drag(tab: Tab, viewer: kic.results.Viewer, gizmo: Any, by: np.ndarray) -> None:
     """Drag a gizmo by its square in the plane."""
     start = gizmo.position + 0.28 * gizmo.scale * np.array([1.0, 1.0, 0.0])
     one, other = pixel(viewer, start), pixel(viewer, start + by)

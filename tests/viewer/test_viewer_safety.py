@@ -198,11 +198,11 @@ def test_a_page_for_everyone_warns() -> None:
 def test_the_command_prints_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
 
-    def visit(viewer: kic.Viewer) -> None:
+    def visit(viewer: kic.results.Viewer) -> None:
         page = server.Page(viewer.server, "", viewer.url)
         answers.append((page.url, asked(page, f"/{page.url.partition('?token=')[2]}/", {})[0].status))
 
-    monkeypatch.setattr(kic.Viewer, "wait", visit)
+    monkeypatch.setattr(kic.results.Viewer, "wait", visit)
     done = CliRunner().invoke(main, ["view", "four-bar", "--port", "8972"])
     ((url, status),) = answers
     assert done.stdout == f"The page is at {url}; end with Ctrl-C.\n"
