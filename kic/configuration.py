@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kic.analysis.whole_body import CentroidalMomentum
     from kic.dynamics.drive_train import MotorDemand
     from kic.grasp.grasp import Grasp
-    from kic.joint_forces.force_table import ForceTable
     from kic.joint_forces.joint_forces import JointForces
     from kic.linear.linearize import Linearization
     from kic.linear.state_space import StateSpace
@@ -1109,7 +1108,7 @@ class Configuration(Printable, Tabular, Animated):
         applied: dict[str, Any] | None = None,
         actuators: str | Iterable[str] | None = None,
         transmission: str | Iterable[str] | None = None,
-    ) -> ForceTable:
+    ) -> DataTable:
         """Return the table of a drive and its load: input, load, effort, pin forces, advantage, by member.
 
         Parameters
@@ -1125,7 +1124,7 @@ class Configuration(Printable, Tabular, Animated):
 
         Returns
         -------
-        ForceTable
+        DataTable
             Columns "A", "load.x", "A.effort", "B.force", "tip.y.advantage", "C.transmission_angle" and so on;
             ``to_dataframe()``, ``to_csv(path)``.
 

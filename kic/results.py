@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from kic.grasp.grip import GripForces as GripForces
     from kic.io.order import JointOrder as JointOrder
     from kic.io.robot_writers import UrdfText as UrdfText
-    from kic.joint_forces.force_table import ForceTable as ForceTable
     from kic.joint_forces.joint_forces import JointForces as JointForces, Wrench as Wrench
     from kic.linear.equilibrium import Equilibrium as Equilibrium
     from kic.linear.linearize import Linearization as Linearization
     from kic.linear.modes import Modes as Modes
     from kic.linear.state_space import StateSpace as StateSpace
     from kic.numerics.polynomial_map import PolynomialMap as PolynomialMap
+    from kic.numerics.tables import DataTable as DataTable
     from kic.operational_space.ellipsoids import Ellipsoid as Ellipsoid
     from kic.operational_space.operational_space import OperationalSpace as OperationalSpace
     from kic.operational_space.pose import PoseMotion as PoseMotion
@@ -65,13 +65,13 @@ _NAMES = {
     "grasp.grip": "GripForces",
     "io.order": "JointOrder",
     "io.robot_writers": "UrdfText",
-    "joint_forces.force_table": "ForceTable",
     "joint_forces.joint_forces": "JointForces Wrench",
     "linear.equilibrium": "Equilibrium",
     "linear.linearize": "Linearization",
     "linear.modes": "Modes",
     "linear.state_space": "StateSpace",
     "numerics.polynomial_map": "PolynomialMap",
+    "numerics.tables": "DataTable",
     "operational_space.ellipsoids": "Ellipsoid",
     "operational_space.operational_space": "OperationalSpace",
     "operational_space.pose": "PoseMotion",

@@ -37,10 +37,10 @@ STRUCTURES = ("truss", "weld")
 # classes that only kic makes: their methods are called, not the classes
 RESULTS = {
     "ActuationTable", "Animation", "Annulus", "AssemblyModes", "CentroidalMomentum", "Completeness",
-    "Configuration", "Contributions",
+    "Configuration", "Contributions", "DataTable",
     "ControlSamples", "CSource", "Distribution",
     "EffortDeviation", "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "ExportedFunction", "FMU",
-    "ForceTable", "FourBarMotion", "Grasp",
+    "FourBarMotion", "Grasp",
     "GraspClosure", "GraspMotion", "GripForces", "IndependentSet", "IndependentSets", "InternalLoads",
     "JointForces", "JointOrder", "Linearization", "LinkWrenches", "Measurement", "MechanismPicture",
     "Mobility",
@@ -55,9 +55,8 @@ RESULTS = {
 INTERNAL = {
     "view",  # starts a server; see test_viewer.py
     "count", "derivative", "describe", "descriptions", "index", "needed", "raw", "results", "sentences",
-    "table",
     "calls", "empty", "packed_motion", "part", "terms", "undriven_freedom",
-    "JointLimits.rates", "Manipulability.rates",
+    "JointLimits.rates", "Manipulability.rates", "RedundancyEvaluator.table",
     "PreferredConfiguration.rates", "Motion.__add__", "Motion.__getitem__",
     "PathSamples.both", "Tables.jacobian",
     "RotationSegments.__add__", "RotationSegments.__getitem__", "LinkWrenches.__add__",
@@ -334,7 +333,7 @@ def context(name: str) -> dict[str, Any]:
     line = kic.trajectory.line(dict(inputs), {n: x + 0.02 for n, x in inputs.items()}) if M else None
     series = {n: np.linspace(x, x + 0.02, 3) for n, x in inputs.items()}
     return {
-        "batch": m.path(series) if M else m.at(), ".to_csv": {"path": "table.csv"},
+        "batch": m.path(series) if M else m.at(),
         "mechanism": m, "configuration": c, "model": m.name, "of": [row], "wrt": names,
         "order": 1, "qd": one, "qdd": one, "qddd": zero, "effort": one, "tau": one, "dq": zero, "dqd": zero,
         "dqdd": zero, "inputs": names, "near": c, "at": c, "names": names, "actuators": names,

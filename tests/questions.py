@@ -99,7 +99,7 @@ QUESTIONS: dict[str, Question] = {
         kic.metrics.static_effort()(c),
         kic.metrics.transmission()(c),
     ],
-    "table": lambda c, case, r: c.to_dataframe().to_numpy().reshape(*c.batch, case.size),
+    "table": lambda c, case, r: c.table().to_dataframe().to_numpy().reshape(*c.batch, case.size),
     "summary": lambda c, case, r: bool(c.summary().text()) and None,
     "draw": lambda c, case, r: c.draw() and None,
     "grasp": lambda c, case, r: c.grasp("ball", failures="mask"),

@@ -195,7 +195,7 @@ def test_long_names_are_shortened() -> None:
         lambda: BAR.at({long: 1.0}),
         lambda: BAR.at().coefficients([long, f"{long}.x"]),
         lambda: kic.load(f"{long}.toml"),
-        lambda: BAR.at().to_csv(f"{long}/x.csv"),
+        lambda: BAR.at().table().to_csv(f"{long}/x.csv"),
         lambda: kic.Joint(long, "revolute", ("a", "b")),
     ):
         with pytest.raises(kic.KicError) as caught:

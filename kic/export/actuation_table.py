@@ -85,7 +85,7 @@ class ActuationTable(Tabular):
         """
         suffix = os.path.splitext(os.fspath(path))[1].lower() if isinstance(path, str | os.PathLike) else ""
         if suffix == ".csv":
-            self.to_csv(path)
+            self.table().to_csv(path)
             return
         if suffix != ".npz":
             raise invalid("path", "must end with .csv or .npz", path)

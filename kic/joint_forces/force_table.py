@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,51 +12,8 @@ from kic.description.table_columns import effort_columns
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
-from kic.numerics.arguments import names_of, text
-from kic.numerics.display import Printable, Summary
-from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ForceTable(Tabular, Printable):
-    """Columns by name of what a drive and its load do to a mechanism; made by `Configuration.force_table`.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Names of the columns, each an item: ``table["A.effort"]`` (...,).
-
-    Examples
-    --------
-    >>> turn = kic.load("four-bar").path({"A": np.linspace(1.2, 7.4, 25)})
-    >>> table = turn.force_table(10.0, 0.0, of="tip.y", transmission="C")
-    >>> float(table["A.effort"].max().round(2)), table.to_dataframe().shape
-    (1.09, (25, 8))
-    """
-
-    _one_line = ("columns",)
-
-    _data: DataTable
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Tuple of the names of the columns."""
-        return tuple(column.name for column in self._data.variables)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._data.select(text("name", name)).variables[0].values
-
-    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        return self._data.select(names)
-
-    def summary(self) -> Summary:
-        """Return a table of the range of each column."""
-        sheet = Summary(self._data.title)
-        kept = [v for v in self._data.variables if np.isfinite(v.values).any()]
-        ranges = [[np.nanmin(v.values), np.nanmax(v.values), np.nanmean(v.values)] for v in kept]
-        cells = [[*(f"{x:.5g}" for x in found), str(v.unit)] for v, found in zip(kept, ranges, strict=True)]
-        sheet.texts("columns", [v.name for v in kept], ["smallest", "largest", "mean", "unit"], cells)
-        return sheet
+from kic.numerics.arguments import names_of
+from kic.numerics.tables import DataTable, TableAxis, Variable, batch_axes
 
 
 def mechanical_advantage(c: Configuration, of: Any, wrt: Any) -> np.ndarray:
@@ -117,7 +72,7 @@ def force_table(
     actuators: Any,
     transmission: Any,
     axis: TableAxis | None = None,
-) -> ForceTable:
+) -> DataTable:
     """Return the table of a motion; see `Configuration.force_table`."""
     description = model_of(c).description
     units, forces = description.units, c.joint_forces(qd, qdd, wrt=wrt, applied=applied, actuators=actuators)
@@ -146,4 +101,4 @@ def force_table(
         angle = np.broadcast_to(transmission_angle(c, names, "transmission"), forces.batch)
         made.append(Variable(f"{names[len(names) // 2]}.transmission_angle", angle, "rad"))
     index = batch_axes(forces.batch) if axis is None else (axis,)
-    return ForceTable(DataTable(f"{c.name}: drive and load", index, tuple(made)))
+    return DataTable(f"{c.name}: drive and load", index, tuple(made))

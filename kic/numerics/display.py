@@ -287,6 +287,12 @@ class OneLine:
         return f"<{line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + '…'}>"
 
 
+# counterparts of results with a `table`
+_TABLES = {f"to_{form}": f"table(of).to_{form}()" for form in ("csv", "dataframe", "xarray")} | {
+    "to_pandas": "table(of).to_dataframe()",
+}  # fmt: skip
+
+
 class Printable(OneLine, ABC):
     """Base class of results with a `summary`, which notebooks show as HTML.
 
@@ -300,6 +306,8 @@ class Printable(OneLine, ABC):
 
         def __getattr__(self, name: str) -> Any:
             hint = type(self)._counterparts.get(name)
+            if hasattr(type(self), "table"):
+                hint = hint or _TABLES.get(name)
             message = f"'{type(self).__name__}' object has no attribute '{name}'"
             raise AttributeError(message + (f". Use {hint}." if hint else ""), name=name, obj=self)
 

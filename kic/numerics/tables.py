@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from kic.errors import invalid, unknown
-from kic.numerics.arguments import names_of
+from kic.numerics.arguments import names_of, text
+from kic.numerics.display import Printable, Summary
 from kic.numerics.files import atomic_write
 from kic.numerics.optional import import_optional
 
@@ -46,30 +47,81 @@ class Variable:
             yield name, self.unit(*labels) if callable(self.unit) else self.unit, flat[:, k]
 
 
-@dataclass(frozen=True)
-class DataTable:
-    """Variables over a common index, the product of its axes."""
+@dataclass(frozen=True, eq=False, repr=False)
+class DataTable(Printable):
+    """Variables by name over a common index: a member of the batch, a time or a cell of a grid.
+
+    Made by the method ``table`` of results, and by `Configuration.force_table`. ``table["tip.x"]`` is the
+    array of a variable. Printed, it has the range of each variable.
+
+    Attributes
+    ----------
+    title : str
+        What the table is about.
+    index : tuple
+        Axes of the index, with `name`, `labels` and `unit`.
+    variables : tuple
+        Arrays over the index, with `name`, `values` and `unit`, and perhaps further `axes`.
+
+    Examples
+    --------
+    >>> turn = kic.load("four-bar").path({"A": np.linspace(1.2, 7.4, 25)})
+    >>> table = turn.force_table(10.0, 0.0, of="tip.y", transmission="C")
+    >>> float(table["A.effort"].max().round(2)), table.to_dataframe().shape
+    (1.09, (25, 8))
+    """
+
+    _one_line = ("columns",)
 
     title: str
     index: tuple[TableAxis, ...]
     variables: tuple[Variable, ...]
 
-    def select(self, names: str | Iterable[str] | None) -> DataTable:
-        """Return the table of some variables, or all."""
-        if names is None:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Tuple of the names of the variables."""
+        return tuple(variable.name for variable in self.variables)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.select(text("name", name)).variables[0].values
+
+    def summary(self) -> Summary:
+        """Return a table of the range of each variable."""
+        sheet = Summary(self.title)
+        numbers = [v for v in self.variables if v.values.dtype.kind in "iuf" and np.isfinite(v.values).any()]
+        ranges = [[f"{f(v.values):.5g}" for f in (np.nanmin, np.nanmax, np.nanmean)] for v in numbers]
+        units = [v.unit if isinstance(v.unit, str) else "" for v in numbers]
+        cells = [[*found, unit] for found, unit in zip(ranges, units, strict=True)]
+        sheet.texts("columns", [v.name for v in numbers], ["smallest", "largest", "mean", "unit"], cells)
+        return sheet
+
+    def select(self, of: str | Iterable[str] | None) -> DataTable:
+        """Return the table of some variables, or all.
+
+        Parameters
+        ----------
+        of : str or list of str, optional
+            Names of variables.
+        """
+        if of is None:
             return self
-        there = {variable.name: variable for variable in self.variables}
-        for name in names_of(names, "of", 1):
+        there, names = {variable.name: variable for variable in self.variables}, names_of(of, "of", 1)
+        for name in names:
             if name not in there:
                 raise unknown("column", name, self.title, there)
-        return replace(self, variables=tuple(there[name] for name in names_of(names, "of")))
+        return replace(self, variables=tuple(there[name] for name in names))
 
     @property
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*(list(axis.labels) for axis in self.index)))
 
     def to_dataframe(self) -> Any:
-        """Return a pandas DataFrame; its ``attrs["units"]`` has the units of columns and index levels."""
+        """Return a pandas DataFrame; its ``attrs["units"]`` has the units of columns and index levels.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         pandas = import_optional("pandas", "tables", "Data frames require pandas")
         rows = self._rows
         found = [column for v in self.variables for column in v.columns(len(rows))]
@@ -85,7 +137,12 @@ class DataTable:
         return frame
 
     def to_xarray(self) -> Any:
-        """Return an xarray Dataset with labelled axes, whose variables have the attribute "units"."""
+        """Return an xarray Dataset with labelled axes, whose variables have the attribute "units".
+
+        Returns
+        -------
+        xarray.Dataset
+        """
         xarray = import_optional("xarray", "tables", "Labelled arrays require xarray")
         shape = tuple(len(list(axis.labels)) for axis in self.index)
         axes = {axis.name: axis for axis in chain(self.index, *(v.axes for v in self.variables))}
@@ -101,7 +158,21 @@ class DataTable:
         return xarray.Dataset(made, coordinates, {"title": self.title})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file with one header line of names and units."""
+        """Write a CSV file, whose first line has names and units; it needs no other package.
+
+        Names and labels that begin with one of ``= + - @ '``, also in full width, and are no numbers get an
+        apostrophe in front, because spreadsheets would evaluate them as formulas.
+
+        Parameters
+        ----------
+        path : path
+            File to write. An existing file is replaced.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be written.
+        """
         if not isinstance(path, str | os.PathLike):
             raise invalid("path", "must be a string or os.PathLike", path)
         rows = self._rows
@@ -159,8 +230,8 @@ class Tabular(ABC):
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         """Return the table of some columns, or of the default ones."""
 
-    def to_dataframe(self, *, of: str | Iterable[str] | None = None) -> Any:
-        """Return a pandas DataFrame with names; ``frame.attrs["units"]`` has the units.
+    def table(self, of: str | Iterable[str] | None = None) -> DataTable:
+        """Return the values as a table with names and units, for pandas, xarray and CSV files.
 
         Parameters
         ----------
@@ -170,42 +241,8 @@ class Tabular(ABC):
 
         Returns
         -------
-        pandas.DataFrame
+        DataTable
             One row for each member of the batch, time or grid cell; for coefficients and dynamics one for
             each of their rows.
         """
-        return self._table(of).to_dataframe()
-
-    def to_xarray(self, *, of: str | Iterable[str] | None = None) -> Any:
-        """Return an xarray Dataset with named axes, labels and units.
-
-        Parameters
-        ----------
-        of : str or list of str, optional
-            As in `to_dataframe`.
-
-        Returns
-        -------
-        xarray.Dataset
-        """
-        return self._table(of).to_xarray()
-
-    def to_csv(self, path: str | os.PathLike[str], *, of: str | Iterable[str] | None = None) -> None:
-        """Write a CSV file, whose first line has names and units; it needs no other package.
-
-        Names and labels that begin with one of ``= + - @ '``, also in full width, and are no numbers get an
-        apostrophe in front, because spreadsheets would evaluate them as formulas.
-
-        Parameters
-        ----------
-        path : path
-            File to write. An existing file is replaced.
-        of : str or list of str, optional
-            As in `to_dataframe`.
-
-        Raises
-        ------
-        FileError
-            If the file cannot be written.
-        """
-        self._table(of).to_csv(path)
+        return self._table(of)

@@ -141,7 +141,7 @@ def _check_format(path: str | os.PathLike[str], data: bytes) -> None:
     if got != FORMAT:
         raise ModelFileError(
             f"'{path}' is a run of format {got!r:.20}, and this version of kic reads format {FORMAT}. Load "
-            "it with the version that wrote it, and export it with to_csv, or simulate again.",
+            "it with the version that wrote it, and export it with table().to_csv, or simulate again.",
             path=path,
             key="format",
             got=got,

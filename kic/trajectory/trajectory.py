@@ -13,7 +13,7 @@ from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import motor_unit, power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, at_times, invalid, short_repr
-from kic.joint_forces.force_table import ForceTable, force_table
+from kic.joint_forces.force_table import force_table
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
@@ -311,7 +311,7 @@ class SampledMotion(Tabular, Animated):
         of: str | Iterable[str] | None = None,
         actuators: str | Iterable[str] | None = None,
         transmission: str | Iterable[str] | None = None,
-    ) -> ForceTable:
+    ) -> DataTable:
         """Return the table of the drive and its load over time; see `Configuration.force_table`.
 
         Parameters
@@ -321,7 +321,7 @@ class SampledMotion(Tabular, Animated):
 
         Returns
         -------
-        ForceTable
+        DataTable
 
         Raises
         ------

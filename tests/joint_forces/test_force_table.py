@@ -55,7 +55,7 @@ def test_loads_along_a_motion_reach_every_result(tmp_path) -> None:
     assert np.allclose(table["A.effort"], expected[:, 0])
     assert np.allclose(motion.joint_forces().effort, expected)
     file = tmp_path / "turn.csv"
-    motion.to_csv(file, of=["efforts", "joint forces"])
+    motion.table(["efforts", "joint forces"]).to_csv(file)
     with file.open(encoding="utf-8", newline="") as text:
         rows = list(csv.reader(text))
     assert rows[0][:3] == ["t (s)", "A.effort (N m)", "A (rad)"]
@@ -68,16 +68,16 @@ def test_loads_along_a_motion_reach_every_result(tmp_path) -> None:
 @pytest.mark.parametrize("batch", [(), (5,), (2, 3), (0,)])
 def test_a_column_for_each_driver(batch: tuple[int, ...]) -> None:
     c = kic.load("five-bar").at(np.broadcast_to([1.2, 1.6], (*batch, 2)))
-    for result in (c.joint_forces(), c.force_table(of="tip.x", transmission=["B", "C", "D"])):
+    for result in (c.joint_forces().table(), c.force_table(of="tip.x", transmission=["B", "C", "D"])):
         frame = result.to_dataframe()
         assert list(frame.columns[:2]) == ["A", "E"]
         assert np.allclose(frame["A"], 1.2)
         assert frame.attrs["units"]["E"] == "rad"
     assert len(result.to_dataframe()) == np.prod(batch, dtype=int)
     assert "tip.x/E.advantage" in result.columns
-    cart = c.joint_forces(wrt=["tip.x", "tip.y"]).to_dataframe()
+    cart = c.joint_forces(wrt=["tip.x", "tip.y"]).table().to_dataframe()
     assert list(cart.columns[:2]) == ["tip.x", "tip.y"]
-    assert repr(result).startswith("<ForceTable: columns A, E")
+    assert repr(result).startswith("<DataTable: columns A, E")
 
 
 def test_bad_requests_of_a_table() -> None:
@@ -146,7 +146,7 @@ def test_rates_of_one_configuration_are_a_batch() -> None:
     table = c.force_table(qd, of="D", transmission="C")
     assert (table["A"] == 1.2).all()
     assert np.array_equal(table["A.effort"], c.joint_forces(qd).effort[:, 0])
-    for one in (table, c.joint_forces(qd)):
+    for one in (table, c.joint_forces(qd).table()):
         assert one.to_dataframe().shape[0] == 5
 
 

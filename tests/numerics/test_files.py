@@ -104,7 +104,7 @@ def savers() -> dict[str, tuple[str, Callable[[Path], Any]]]:
     turn = m.path({"A": np.linspace(1.0, 1.2, 3)})
     box = {"A": (1.0, 1.2)}
     return {
-        "table": ("m.csv", lambda path: turn.dynamics().to_csv(path)),
+        "table": ("m.csv", lambda path: turn.dynamics().table().to_csv(path)),
         "run": ("m.npz", lambda path: m.simulate(1e-3, progress=False).save(path)),
         "actuation table": (
             "m.npz",

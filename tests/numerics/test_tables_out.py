@@ -24,19 +24,19 @@ def read(path):
 
 def test_coefficients(tmp_path):
     found = C.coefficients("tip", order=3)
-    frame = found.to_dataframe()
+    frame = found.table().to_dataframe()
     assert frame.index.names == ["member", "row"]
     assert frame.attrs["units"]["G[elbow]"] == "1/rad"
     assert frame.loc[(1, "tip.y"), "unit"] == "m"
     assert frame.loc[(1, "tip.y"), "G[elbow]"] == found.G[1, 1, 1]
     assert frame.loc[(2, "tip.x"), "D[shoulder, elbow, elbow]"] == found.D[2, 0, 0, 1, 1]
-    data = found.to_xarray()
+    data = found.table().to_xarray()
     assert data.H.dims == ("member", "row", "coordinate", "coordinate_2")
     assert np.array_equal(data.H, found.H)
     assert (
         data.H.sel(member=0, row="tip.x", coordinate="elbow", coordinate_2="shoulder") == found.H[0, 0, 1, 0]
     )
-    found.to_csv(tmp_path / "c.csv", of="G")
+    found.table("G").to_csv(tmp_path / "c.csv")
     head, rows = read(tmp_path / "c.csv")
     assert head == ["member", "row", "G[shoulder] (1/rad)", "G[elbow] (1/rad)"]
     assert np.array_equal(np.array([row[2:] for row in rows], float), found.G.reshape(-1, 2))
@@ -65,59 +65,59 @@ def test_labels_that_are_numbers_or_lone_surrogates(tmp_path) -> None:
 
 def test_dynamics():
     found = C.dynamics()
-    frame = found.to_dataframe()
+    frame = found.table().to_dataframe()
     assert frame.attrs["units"]["P[elbow, shoulder]"] == "s² 1/(rad rad)"
     assert frame.loc[(0, "elbow"), "unit"] == "N m"
     assert frame.loc[(2, "elbow"), "load"] == found.load[2, 1]
-    assert np.array_equal(found.to_xarray().P, found.P)
+    assert np.array_equal(found.table().to_xarray().P, found.P)
     # columns do not depend on the numbers
     assert not found.damping.any()
-    assert not found.to_dataframe(of="damping").filter(like="damping").to_numpy().any()
+    assert not found.table("damping").to_dataframe().filter(like="damping").to_numpy().any()
 
 
 def test_joint_forces_and_configurations(tmp_path):
     f = C.joint_forces()
-    frame = f.to_dataframe()
+    frame = f.table().to_dataframe()
     assert frame.attrs["units"]["elbow.mz"] == "N m"
     assert np.array_equal(frame["elbow.fy"], f["elbow"].force[:, 1])
     assert np.array_equal(frame["shoulder.effort"], f.effort[:, 0])
-    places = C.to_dataframe(of=["tip", "elbow"])
+    places = C.table(["tip", "elbow"]).to_dataframe()
     assert list(places) == ["tip.x", "tip.y", "tip.z", "elbow"]
     assert np.array_equal(places["tip.y"], C.value("tip.y"))
-    assert C.to_dataframe().attrs["units"] == {"member": "", "shoulder": "rad", "elbow": "rad"}
-    one = ARM.at([0.0, 0.5]).to_dataframe(of="tip")
+    assert C.table().to_dataframe().attrs["units"] == {"member": "", "shoulder": "rad", "elbow": "rad"}
+    one = ARM.at([0.0, 0.5]).table("tip").to_dataframe()
     assert one.shape == (1, 3)
     with pytest.raises(kic.UnknownNameError):
-        f.to_csv(tmp_path / "f.csv", of="nothing")
+        f.table("nothing").to_csv(tmp_path / "f.csv")
     with pytest.raises(kic.FileError):
-        f.to_csv(tmp_path / "missing" / "f.csv")
+        f.table().to_csv(tmp_path / "missing" / "f.csv")
 
 
 def test_sweeps_are_indexed_by_their_axes():
     s = ARM.sweep({"shoulder": [0.0, 0.5], "elbow": [0.3, 0.6, 0.9]}, {"x": lambda c: c.value("tip.x")})
-    frame = s.to_dataframe()
+    frame = s.table().to_dataframe()
     assert frame.index.names == ["shoulder", "elbow"]
     assert frame.loc[(0.5, 0.6), "x"] == s["x"][1, 1]
-    data = s.to_xarray()
+    data = s.table().to_xarray()
     assert data.elbow.attrs["units"] == "rad"
     assert data.x.sel(shoulder=0.5, elbow=0.9) == s["x"][1, 2]
 
 
 def test_motions_and_runs(tmp_path):
     motion = kic.trajectory.septic([0.0, 0.0], [0.5, 1.0], duration=1.0).on(ARM, 5)
-    frame = motion.to_dataframe(of="tip")
+    frame = motion.table("tip").to_dataframe()
     assert frame.attrs["units"]["tip.x.acceleration"] == "m/s²"
     assert np.array_equal(frame["tip.y.rate"], motion.of("tip").qd[:, 1])
-    frame = motion.to_dataframe(of=["tip.x", "efforts", "joint forces"])
+    frame = motion.table(["tip.x", "efforts", "joint forces"]).to_dataframe()
     assert frame.attrs["units"]["elbow.effort"] == "N m"
     assert np.array_equal(frame["elbow.effort"], motion.joint_forces().effort[:, 1])
     assert np.array_equal(frame["shoulder.fy"], motion.joint_forces()["shoulder"].force[:, 1])
-    np.testing.assert_allclose(motion.to_dataframe(of="efforts"), motion.effort(), rtol=1e-12)
+    np.testing.assert_allclose(motion.table("efforts").to_dataframe(), motion.effort(), rtol=1e-12)
     run = ARM.simulate(0.2, near=ARM.at([0.0, 0.0]))
-    frame = run.to_dataframe()
+    frame = run.table().to_dataframe()
     assert frame.index.name == "t"
     assert np.array_equal(frame["elbow.rate"], run.qd[:, 1])
-    run.to_csv(tmp_path / "run.csv")
+    run.table().to_csv(tmp_path / "run.csv")
     head, rows = read(tmp_path / "run.csv")
     assert head[:3] == ["t (s)", "shoulder (rad)", "elbow (rad)"]
     assert float(rows[-1][1]) == run.q[-1, 0]

@@ -69,7 +69,7 @@ def test_curves_of_motors():
     crank = kic.Motor("crank motor", ["A"], ratios=[30.0], inertia=1e-5, **circuit)
     turn = kic.trajectory.at_speed(M.add(crank).path({"A": np.linspace(1.2, 2.2, 5)}), 10.0)
     demand, groups = turn.motor_demand(), ["torques", "currents", "voltages"]
-    picture, table = turn.plot(["efforts", *groups]), turn.to_dataframe(of=groups)
+    picture, table = turn.plot(["efforts", *groups]), turn.table(groups).to_dataframe()
     for ax, key, unit in zip(
         picture.axes[1:], ("torque", "current", "voltage"), ("N m", "A", "V"), strict=True
     ):

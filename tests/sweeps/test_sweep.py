@@ -388,15 +388,15 @@ def test_metric_that_is_an_axis(of, tmp_path) -> None:
     s = FIVE.sweep(AXES, of)
     assert 0 < s.reached.sum() < 6
     np.testing.assert_allclose(s["tip.x"], np.where(s.reached, AXES["tip.x"][:, None], np.nan), rtol=1e-12)
-    s.to_csv(tmp_path / "s.csv")
+    s.table().to_csv(tmp_path / "s.csv")
     head = (tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()[0]
     assert re.sub(r" \(.*?\)", "", head) == "tip.x,tip.y,transmission,reached"
     pytest.importorskip("pandas")
-    assert list(s.to_dataframe().reset_index()) == ["tip.x", "tip.y", "transmission", "reached"]
-    assert list(s.to_dataframe(of="tip.x").reset_index()) == ["tip.x", "tip.y"]
+    assert list(s.table().to_dataframe().reset_index()) == ["tip.x", "tip.y", "transmission", "reached"]
+    assert list(s.table("tip.x").to_dataframe().reset_index()) == ["tip.x", "tip.y"]
     pytest.importorskip("xarray")
-    assert s.to_xarray().transmission.dims == ("tip.x", "tip.y")
-    assert s.to_xarray(of="tip.x")["tip.x"].values.tolist() == [10.0, 20.0, 30.0]
+    assert s.table().to_xarray().transmission.dims == ("tip.x", "tip.y")
+    assert s.table("tip.x").to_xarray()["tip.x"].values.tolist() == [10.0, 20.0, 30.0]
 
 
 def test_metric_that_is_an_axis_is_one_in_all_chunks(tmp_path) -> None:
@@ -409,7 +409,7 @@ def test_metric_that_is_an_axis_is_one_in_all_chunks(tmp_path) -> None:
         assert s.reached.all()
     for name in ("tip.x", "tipy"):  # an axis without a metric, and a mistake
         with raises(kic.UnknownNameError, name=name) as e:
-            s.to_csv(tmp_path / "s.csv", of=name)
+            s.table(name).to_csv(tmp_path / "s.csv")
         assert "tip.y" in str(e.value)
 
 

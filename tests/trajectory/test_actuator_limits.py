@@ -345,7 +345,7 @@ def test_a_motion_keeps_its_choice_of_efforts(criterion):
     scale = np.abs(expected).max()
     assert np.abs(motion.effort() - expected).max() < 1e-11 * scale
     assert np.abs(motion.effort(criterion=[1.0] * 3) - expected).max() > 1e-3 * scale
-    table = motion.to_dataframe(of=["efforts", "powers"])
+    table = motion.table(["efforts", "powers"]).to_dataframe()
     for k, name in enumerate(motors):
         assert np.array_equal(table[f"{name}.effort"], motion.effort()[:, k])
         assert np.array_equal(table[f"{name}.power"], motion.power()[:, k])
