@@ -226,7 +226,8 @@ class Configuration(Printable, Tabular, Animated):
         "show": "draw(), or view() in the browser",
         "q": "value(coordinates), or phi for the tree",
         "plot": "draw()",
-        "manipulability": 'ellipsoid("velocity", of).manipulability',
+        "manipulability": "ellipsoid(of).manipulability",
+        "manipulability_gradient": "ellipsoid(of).gradient()",
         "center_of_mass": 'coefficients("com")',
     }
 
@@ -1383,9 +1384,9 @@ class Configuration(Printable, Tabular, Animated):
 
     def ellipsoid(
         self,
-        kind: Kind,
         of: str | Iterable[str],
         *,
+        kind: Kind = "velocity",
         wrt: str | Iterable[str] | None = None,
         rate_limits: Any = None,
         effort_limits: Any = None,
@@ -1398,10 +1399,10 @@ class Configuration(Printable, Tabular, Animated):
 
         Parameters
         ----------
-        kind : {"velocity", "force", "inertia", "acceleration"}
-            Quantity; see `Ellipsoid` for the definitions.
         of : str or list of str
             Rows of the task, as in `coefficients`, of one unit unless `length` is given.
+        kind : {"velocity", "force", "inertia", "acceleration"}
+            Quantity; see `Ellipsoid` for the definitions.
         wrt : str or list of str, optional
             Coordinates of the actuators, as in `coefficients`; by default the mechanism's own.
         rate_limits, effort_limits : float, (M,) array_like, dict of str to float, or True, optional
@@ -1420,7 +1421,8 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         Ellipsoid
-            axes (..., P, P), semi_axes (..., P), and measures (...): manipulability, condition, isotropy.
+            axes (..., P, P), semi_axes (..., P), measures (...): manipulability, condition, isotropy; and the
+            gradient of the manipulability.
 
         Raises
         ------
@@ -1434,53 +1436,13 @@ class Configuration(Printable, Tabular, Animated):
         Examples
         --------
         >>> c = kic.load("gough-stewart").at()
-        >>> e = c.ellipsoid("force", "platform", length=0.5)
+        >>> e = c.ellipsoid("platform", kind="force", length=0.5)
         >>> e.semi_axes.shape, e.isotropy.round(3)
         ((6,), np.float64(0.351))
         """
         from kic.operational_space.ellipsoids import make_ellipsoid
 
         return make_ellipsoid(self, kind, of, wrt, rate_limits, effort_limits, length, qd, load, failures)
-
-    def manipulability_gradient(
-        self,
-        of: str | Iterable[str],
-        *,
-        wrt: str | Iterable[str] | None = None,
-        rate_limits: Any = None,
-        length: float | None = None,
-        failures: Literal["raise", "mask"] = "raise",
-    ) -> np.ndarray:
-        """Compute the gradient of the manipulability w = √det(G Gᵀ) of a task along the coordinates.
-
-        It is exact, from the Hessian (H).
-
-        Parameters
-        ----------
-        of, wrt, rate_limits, length
-            As in `ellipsoid` for "velocity".
-        failures : {"raise", "mask"}
-            Result for members where w = 0, which has no gradient: an error that names them, or NaN.
-
-        Returns
-        -------
-        (..., M) ndarray
-
-        Raises
-        ------
-        InputError
-            As `ellipsoid`; also for more rows than coordinates.
-        SingularError
-            If the task is singular.
-
-        Examples
-        --------
-        >>> kic.load("horn-two-link").at([0.0, 1.5]).manipulability_gradient(["tip.x", "tip.y"]).round(4)
-        array([0.    , 0.0707])
-        """
-        from kic.operational_space.ellipsoids import gradient_at
-
-        return gradient_at(self, of, wrt, rate_limits, length, failures)
 
     def resolve_redundancy(
         self,

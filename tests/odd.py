@@ -373,7 +373,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     T, line, extra, effort = kic.trajectory, v["trajectory"], [*v["names"], v["of"][0]], v["effort"]
     own = c.coefficients(names, order=3) if M else None
     body, tip = v["body"], v["name"]
-    pair = c.ellipsoid("velocity", [f"{tip}.x", f"{tip}.y"]) if M > 1 else None
+    pair = c.ellipsoid([f"{tip}.x", f"{tip}.y"]) if M > 1 else None
     batch = v["batch"]
     series = {n: np.linspace(x, x + 0.02, 3) for n, x in v["values"].items()}
     parts = {f".{k}": {"of": body} for k in ("displacement", "pose", "euler", "grasp", "places")}
@@ -409,7 +409,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: m.export("forward_dynamics", to="fmu"), {"path": "export.fmu", "binary": False}
     yield c.force_table, {".__getitem__": {"name": f"{names[0]}.effort" if names else ""}}
     yield lambda: m.prepare("position"), {"values": v["q"]}
-    yield lambda: c.ellipsoid("velocity", of), {"direction": [1.0]}
+    yield lambda: c.ellipsoid(of), {"direction": [1.0]}
     yield lambda: c.operational_space(of), {}
     yield lambda: m.prepare("operational_space", of=of), {}
     yield lambda: m.prepare("pose", of=body), {}

@@ -81,12 +81,14 @@ QUESTIONS: dict[str, Question] = {
     "internal_loads": lambda c, case, r: c.internal_loads(failures="mask"),
     "actuator_dynamics": lambda c, case, r: c.actuator_dynamics(actuators=c.coordinates, failures="mask"),
     "operational_space": lambda c, case, r: c.operational_space([case.task], failures="mask"),
-    "ellipsoid": lambda c, case, r: c.ellipsoid("velocity", case.point, failures="mask"),
+    "ellipsoid": lambda c, case, r: c.ellipsoid(case.point, failures="mask"),
     "ellipsoid of acceleration": lambda c, case, r: c.ellipsoid(
-        "acceleration", case.point, qd=r["qd"], effort_limits=[1e3] * case.size, failures="mask"
+        case.point, kind="acceleration", qd=r["qd"], effort_limits=[1e3] * case.size, failures="mask"
     ),
-    "ellipsoid of inertia": lambda c, case, r: c.ellipsoid("inertia", [case.task], failures="mask"),
-    "manipulability_gradient": lambda c, case, r: c.manipulability_gradient([case.task], failures="mask"),
+    "ellipsoid of inertia": lambda c, case, r: c.ellipsoid([case.task], kind="inertia", failures="mask"),
+    "manipulability_gradient": lambda c, case, r: c.ellipsoid([case.task], failures="mask").gradient(
+        failures="mask"
+    ),
     "resolve": lambda c, case, r: c.resolve_redundancy([case.task], r["one"], r["one"], failures="mask"),
     "linearize": lambda c, case, r: c.linearize(r["qd"], r["qdd"], failures="mask"),
     "modes": lambda c, case, r: c.linearize(failures="mask").modes(),

@@ -176,9 +176,9 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "state_space": lambda s: parts(s.c.state_space(outputs=s.of[:1]), "A B C D states inputs"),
     "mobility": lambda s: mobility(s.m, s.c),
     "singularities": lambda s: s.batch.singularities(drivers=s.wrt, of=s.task).measures,
-    "ellipsoid/velocity": lambda s: ellipsoid(s.c, "velocity", s.task),
-    "ellipsoid/inertia": lambda s: ellipsoid(s.c, "inertia", s.task),
-    "manipulability_gradient": lambda s: s.c.manipulability_gradient(s.task),
+    "ellipsoid/velocity": lambda s: ellipsoid(s.c, s.task),
+    "ellipsoid/inertia": lambda s: ellipsoid(s.c, s.task, kind="inertia"),
+    "manipulability_gradient": lambda s: s.c.ellipsoid(s.task).gradient(),
     "distribute": lambda s: parts(
         s.c.distribute(s.qd, actuators=[*s.q, s.wrt[0]], criterion=np.ones(s.m.dof + 1)), "effort internal"
     ),
@@ -214,7 +214,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "error/far": lambda s: s.m.at({f"{s.of[0]}.{x}": 1e4 for x in "xyz"[: s.m.dof]}),
     "error/members": lambda s: s.m.at({q: np.array([x, np.inf]) for q, x in s.inputs.items()}),
     "error/task": lambda s: s.c.operational_space([*s.wrt, *s.of]),
-    "error/kind": lambda s: s.c.ellipsoid("none", s.task),
+    "error/kind": lambda s: s.c.ellipsoid(s.task, kind="none"),
     "error/rates": lambda s: s.c.linearize(qdd=s.qdd, effort=s.qdd),
 }
 

@@ -146,7 +146,7 @@ def test_indices_of_failed_members_count_in_the_whole_batch() -> None:
         lambda: c.internal_loads(actuators=tip),
         lambda: c.operational_space(tip),
         lambda: c.resolve_redundancy(tip, [1.0, 0.0]),
-        lambda: c.manipulability_gradient(tip),
+        lambda: c.ellipsoid(tip).gradient(),
         lambda: c.coefficients("com", wrt=tip),
         lambda: c.centroidal_momentum(wrt=tip),
         lambda: c.body_contributions(wrt=tip),

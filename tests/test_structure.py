@@ -117,7 +117,7 @@ def test_public_names_can_be_imported_in_any_order(code: str, printed: str) -> N
 @pytest.mark.slow
 def test_pickled_results_load_in_a_new_process(tmp_path: Path) -> None:
     c = kic.load("horn-two-link").at([0.1, 0.2])
-    results = c.linearize(), c.ellipsoid("velocity", ["tip.x", "tip.y"]), kic.InputError("no", name="tip")
+    results = c.linearize(), c.ellipsoid(["tip.x", "tip.y"]), kic.InputError("no", name="tip")
     file = tmp_path / "results"
     file.write_bytes(pickle.dumps(results))
     code = f"import pickle; a, b, e = pickle.load(open({str(file)!r}, 'rb')); import kic; "

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import model_of
+from kic.configuration import Configuration, model_of
 from kic.errors import InputError, SingularError, invalid
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
@@ -68,7 +68,7 @@ class Ellipsoid(Printable):
 
     Examples
     --------
-    >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
+    >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid(["tip.x", "tip.y"])
     >>> e.semi_axes.round(3), e.manipulability.round(3), e.condition.round(3)
     (array([1.669, 0.598]), np.float64(0.997), np.float64(2.791))
     """
@@ -85,7 +85,9 @@ class Ellipsoid(Printable):
         limits: np.ndarray,
         length: float | None,
         error: np.ndarray,
+        source: tuple[Configuration, str | Iterable[str] | None],
     ) -> None:
+        self._source = source
         self.kind, self.rows, self.coordinates = kind, rows, coordinates
         self.limits, self.length, self.center = limits, length, center
         self.matrix = image @ np.swapaxes(image, -1, -2)
@@ -147,13 +149,59 @@ class Ellipsoid(Printable):
         Examples
         --------
         >>> c = kic.load("horn-two-link").at([0.0, 1.5])
-        >>> c.ellipsoid("inertia", ["tip.x", "tip.y"]).masses.round(4)
+        >>> c.ellipsoid(["tip.x", "tip.y"], kind="inertia").masses.round(4)
         array([0.3332, 1.3368])
         """
         if self.kind != "inertia":
             message = f"Masses require an ellipsoid of kind 'inertia', got '{self.kind}'."
             raise InputError(message, key="kind", got=self.kind)
         return _reciprocal(self.semi_axes**2)
+
+    def gradient(self, *, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
+        """Compute the gradient of the manipulability along the coordinates, exactly, from the Hessian (H).
+
+        Parameters
+        ----------
+        failures : {"raise", "mask"}
+            Result for members where the manipulability is 0, which has no gradient: an error that names them,
+            or NaN.
+
+        Returns
+        -------
+        (..., M) ndarray
+
+        Raises
+        ------
+        InputError
+            If the kind is not "velocity", or there are more rows than coordinates.
+        SingularError
+            If the task is singular.
+
+        Examples
+        --------
+        >>> kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid(["tip.x", "tip.y"]).gradient().round(4)
+        array([0.    , 0.0707])
+        """
+        if self.kind != "velocity":
+            message = f"The gradient requires an ellipsoid of kind 'velocity', got '{self.kind}'."
+            raise InputError(message, key="kind", got=self.kind)
+        check_failures(failures)
+        configuration, wrt = self._source
+        u = configuration.coefficients(self.rows, order=2, wrt=wrt, failures=failures)
+        assert u.scaling is not None  # for the type checker: these are of a mechanism
+        S = row_factors(model_of(configuration).description, u.rows, self.length)
+        G, H = S[:, None] * u.G * self.limits, S[:, None, None] * u.H * self.limits
+        flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
+        gradient = np.where(flat[..., None], np.nan, manipulability_gradient(G, H))
+        lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
+        if failures == "raise" and lost.any():
+            raise SingularError(
+                f"The manipulability of {', '.join(u.rows)} of '{configuration.name}' is 0 here and has no "
+                "gradient. Name fewer rows, or move away from this configuration.",
+                names=u.rows,
+                failed=[tuple(index) for index in np.argwhere(lost).tolist()],
+            )
+        return gradient
 
     def along(self, direction: Any) -> np.ndarray:
         """Return the distance (...,) from the centre to the surface along a direction.
@@ -172,7 +220,7 @@ class Ellipsoid(Printable):
         Examples
         --------
         >>> c = kic.load("horn-two-link").at([[0.0, 1.5], [0.0, 0.0]])
-        >>> c.ellipsoid("velocity", ["tip.x", "tip.y"]).along([1.0, 0.0]).round(3)
+        >>> c.ellipsoid(["tip.x", "tip.y"]).along([1.0, 0.0]).round(3)
         array([0.93, 0.  ])
         """
         return _reciprocal(np.sqrt(self._level(self._unit(direction))))
@@ -186,7 +234,7 @@ class Ellipsoid(Printable):
         Examples
         --------
         >>> c = kic.load("horn-two-link").at([0.0, 1.5])
-        >>> e = c.ellipsoid("inertia", ["tip.x", "tip.y"])
+        >>> e = c.ellipsoid(["tip.x", "tip.y"], kind="inertia")
         >>> (1 / e.support([1, 0]) ** 2).round(4)  # the mass that a force along x accelerates
         np.float64(0.3341)
         """
@@ -218,7 +266,7 @@ class Ellipsoid(Printable):
 
         Examples
         --------
-        >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid("velocity", ["tip.x", "tip.y"])
+        >>> e = kic.load("horn-two-link").at([0.0, 1.5]).ellipsoid(["tip.x", "tip.y"])
         >>> angle = np.linspace(0, 2 * np.pi, 100)
         >>> e.surface(np.stack([np.cos(angle), np.sin(angle)], axis=1)).shape
         (100, 2)
@@ -350,7 +398,7 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
 
 
 def make_ellipsoid(
-    configuration: Any,
+    configuration: Configuration,
     kind: Kind,
     of: str | Iterable[str],
     wrt: str | Iterable[str] | None,
@@ -404,40 +452,12 @@ def make_ellipsoid(
             error = error @ np.abs(by)
             moved = np.where(np.isfinite(bias), bias, 0.0)
             center = np.einsum("...pn,...n->...p", u.G, moved) if qd is None else u.acceleration(v, moved)
-    known = np.isfinite(image).all(axis=(-1, -2))
-    center = np.where(known[..., None], S * center, np.nan)
+    known = np.isfinite(image).all(axis=(-1, -2), keepdims=True)[..., 0]
+    center = np.where(known, S * center, np.nan)
     image = np.broadcast_to(S[:, None] * image, (*center.shape[:-1], *image.shape[-2:]))
     far = None if length is None else float(length)
-    return Ellipsoid(kind, u.rows, u.columns, image, center, R, far, S[:, None] * np.nan_to_num(error))
-
-
-def gradient_at(
-    configuration: Any,
-    of: str | Iterable[str],
-    wrt: str | Iterable[str] | None,
-    rate_limits: Any,
-    length: Any,
-    failures: Any,
-) -> np.ndarray:
-    """Compute the gradient of the manipulability; see `Configuration.manipulability_gradient`."""
-    check_failures(failures)
-    _check_real(configuration)
-    u = configuration.coefficients(of, order=2, wrt=wrt, failures=failures)
-    description = model_of(configuration).description
-    S = row_factors(description, u.rows, length)
-    R = coordinate_limits(description, u.columns, rate_limits, "rate_limits")
-    gradient = manipulability_gradient(S[:, None] * u.G * R, S[:, None, None] * u.H * R)
-    flat = np.isinf(diagnose(u.G, None, u.scaling)[0])
-    gradient = np.where(flat[..., None], np.nan, gradient)
-    lost = np.isfinite(u.G).all(axis=(-1, -2)) & np.isnan(gradient).any(axis=-1)
-    if failures == "raise" and lost.any():
-        raise SingularError(
-            f"The manipulability of {', '.join(u.rows)} of '{configuration.name}' is 0 here and has no "
-            "gradient. Name fewer rows, or move away from this configuration.",
-            names=u.rows,
-            failed=[tuple(index) for index in np.argwhere(lost).tolist()],
-        )
-    return gradient
+    error = S[:, None] * np.nan_to_num(error)
+    return Ellipsoid(kind, u.rows, u.columns, image, center, R, far, error, (configuration, wrt))
 
 
 def _check_real(configuration: Any) -> None:

@@ -184,7 +184,7 @@ class Manipulability(Objective):
     --------
     >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     >>> r = c.resolve_redundancy("flange", [0.0, 0.0, 0.0], secondary=kic.Manipulability(gain=2.0))
-    >>> bool(c.manipulability_gradient("flange") @ r.qd > 0)
+    >>> bool(c.ellipsoid("flange").gradient() @ r.qd > 0)
     True
     """
 

@@ -305,11 +305,11 @@ def _value(c: Configuration, row: str) -> np.ndarray:
 def _inverse_condition_number(
     c: Configuration, of: Any, wrt: Any, rate_limits: Any, length: Any
 ) -> np.ndarray:
-    return c.ellipsoid("velocity", of, wrt=wrt, rate_limits=rate_limits, length=length).isotropy
+    return c.ellipsoid(of, wrt=wrt, rate_limits=rate_limits, length=length).isotropy
 
 
 def _manipulability(c: Configuration, of: Any, wrt: Any, rate_limits: Any, length: Any) -> np.ndarray:
-    return c.ellipsoid("velocity", of, wrt=wrt, rate_limits=rate_limits, length=length).manipulability
+    return c.ellipsoid(of, wrt=wrt, rate_limits=rate_limits, length=length).manipulability
 
 
 def _min_singular_value(c: Configuration, inputs: Any, outputs: Any = None, kinds: Any = None) -> np.ndarray:

@@ -358,7 +358,7 @@ class Session:
         c, wrt = self.configuration, self.drivers
         ask: list[Callable[[], Any]] = [
             lambda: c.coefficients(of, order=1, wrt=wrt).summary(),
-            lambda: c.ellipsoid("velocity", [f"{of}.{x}" for x in XYZ], wrt=wrt).summary(),
+            lambda: c.ellipsoid([f"{of}.{x}" for x in XYZ], wrt=wrt).summary(),
             lambda: c.singularities(drivers=wrt).summary(),
             lambda: c.dynamics(wrt=wrt).summary(),
             lambda: f"static efforts\n{_table(wrt, self.loaded(c).inverse_dynamics(wrt=wrt))}",

@@ -175,7 +175,7 @@ class Viewer:
         if panels.com.value and isinstance(place := answer(lambda: c.value("com")), np.ndarray):
             self._ball("/see/com", place, 1.5, INK)
         kind = panels.ellipsoid.value
-        made = answer(lambda: c.ellipsoid(kind, [f"{of}.{x}" for x in "xyz"])) if kind != NONE else None
+        made = answer(lambda: c.ellipsoid([f"{of}.{x}" for x in "xyz"], kind=kind)) if kind != NONE else None
         if isinstance(made, Ellipsoid) and np.isfinite(made.semi_axes).all():
             axes = made.axes * np.sign(np.linalg.det(made.axes))
             scale = np.maximum(longest * made.semi_axes / made.semi_axes.max(), 0.05 * size)

@@ -67,21 +67,17 @@ def scales(c: kic.Configuration, of: list[str], length: float | None) -> np.ndar
 def test_a_two_link_arm_has_known_manipulability(first: float, second: float) -> None:
     q = np.random.default_rng(1).uniform(-3, 3, size=(20, 2))
     c = arm(first, second).at(q)
-    e = c.ellipsoid("velocity", TIP)
+    e = c.ellipsoid(TIP)
     w = first * second * np.abs(np.sin(q[:, 1]))
     assert mismatch(e.manipulability, w) < 1e-13
     assert mismatch(e.volume, np.pi * w) < 1e-13
     slope = first * second * np.sign(np.sin(q[:, 1])) * np.cos(q[:, 1])
-    assert mismatch(c.manipulability_gradient(TIP), np.stack([0 * slope, slope], axis=1)) < 1e-12
+    assert mismatch(c.ellipsoid(TIP).gradient(), np.stack([0 * slope, slope], axis=1)) < 1e-12
 
 
 def test_two_link_arm_has_one_isotropic_configuration() -> None:
     """Of l₁ = √2 l₂ at elbows of ±135°, whatever the shoulder (Salisbury and Craig 1982)."""
-    e = (
-        arm(np.sqrt(2), 1.0)
-        .at([[0.4, 3 * np.pi / 4], [-1.0, -3 * np.pi / 4], [0.4, 2.0]])
-        .ellipsoid("velocity", TIP)
-    )
+    e = arm(np.sqrt(2), 1.0).at([[0.4, 3 * np.pi / 4], [-1.0, -3 * np.pi / 4], [0.4, 2.0]]).ellipsoid(TIP)
     assert np.abs(e.condition[:2] - 1).max() < 1e-14
     assert np.abs(e.isotropy[:2] - 1).max() < 1e-14
     assert e.condition[2] > 1.3
@@ -107,15 +103,12 @@ def test_a_five_bar_is_isotropic_where_its_outer_bars_are_at_right_angles() -> N
     m = kic.Mechanism(
         "round", bodies, joints, points=[kic.Point("tip", "b", at=tuple(tip))], coordinates=["A", "E"]
     )
-    e = m.at().ellipsoid("velocity", TIP)
+    e = m.at().ellipsoid(TIP)
     assert np.abs(e.condition - 1) < 1e-13
     # a motor's share: its radius across the outer bar's direction
     arm, out = P["B"] - P["A"], (P["C"] - P["B"]) / np.linalg.norm(P["C"] - P["B"])
     assert abs(e.semi_axes[0] - abs(np.cross(arm, out)[2])) < 1e-13
-    assert (
-        m.at({"A": m.at().value("A") + 0.2, "E": m.at().value("E")}).ellipsoid("velocity", TIP).condition
-        > 1.1
-    )
+    assert m.at({"A": m.at().value("A") + 0.2, "E": m.at().value("E")}).ellipsoid(TIP).condition > 1.1
 
 
 def test_a_robot_of_three_equal_legs_is_round_in_its_middle() -> None:
@@ -135,10 +128,10 @@ def test_a_robot_of_three_equal_legs_is_round_in_its_middle() -> None:
     m = kic.Mechanism("equal legs", bodies, joints, points=[kic.Point("middle", "plate", at=(0, 0, 0))],
                       coordinates=["A0", "A1", "A2"])  # fmt: skip
     for kind in KINDS:
-        e = m.at().ellipsoid(kind, ["middle.x", "middle.y"])
+        e = m.at().ellipsoid(["middle.x", "middle.y"], kind=kind)
         assert abs(e.condition - 1) < 1e-12, kind
         moved = m.at({"middle.x": 0.1, "middle.y": 0.05, "plate.angle": 0.1}).ellipsoid(
-            kind, ["middle.x", "middle.y"]
+            ["middle.x", "middle.y"], kind=kind
         )
         assert moved.condition > 1.05, kind
 
@@ -147,10 +140,10 @@ def test_an_xy_table_shows_its_load() -> None:
     """Two slides: the masses along the axes, the accelerations that efforts within limits give."""
     table = xy_table(gravity=(0, -9.81, 0))
     c, pen = table.at([0.1, 0.2]), ["pen.x", "pen.y"]
-    inertia = c.ellipsoid("inertia", pen)
+    inertia = c.ellipsoid(pen, kind="inertia")
     assert np.abs(inertia.masses - [2, 3]).max() < 1e-13
     assert np.abs(inertia.axes - [[0, 1], [1, 0]]).max() < 1e-14
-    e = c.ellipsoid("acceleration", pen, effort_limits={"X": 6.0, "Y": 10.0})
+    e = c.ellipsoid(pen, kind="acceleration", effort_limits={"X": 6.0, "Y": 10.0})
     assert np.abs(e.semi_axes - [5, 2]).max() < 1e-14
     assert np.abs(e.center - [0, -9.81]).max() < 1e-14
     assert mismatch(e.along([[1, 0], [0, 3]]), np.array([2.0, 5.0])) < 1e-14
@@ -166,7 +159,7 @@ def test_a_sphere_of_rates_fills_the_velocity_ellipsoid(name: str) -> None:
     u, S = c.coefficients(of, order=1), scales(c, of, scale.get("length"))
     P, M = len(u.rows), len(u.columns)
     rates = np.linspace(0.5, 2.0, M)
-    e = c.ellipsoid("velocity", of, rate_limits=rates, **scale)
+    e = c.ellipsoid(of, rate_limits=rates, **scale)
     points = S * u.velocity(rates * sphere(200, M))
     assert (e.level(points) < 1 + 1e-9).all()
     # the surface comes from the rates that fit it best
@@ -183,7 +176,7 @@ def test_forces_on_the_surface_take_efforts_on_the_sphere(name: str) -> None:
     u, S = c.coefficients(of, order=1), scales(c, of, scale.get("length"))
     M = len(u.columns)
     limits = np.linspace(3.0, 1.0, M)
-    e = c.ellipsoid("force", of, effort_limits=dict(zip(u.columns, limits, strict=True)), **scale)
+    e = c.ellipsoid(of, kind="force", effort_limits=dict(zip(u.columns, limits, strict=True)), **scale)
     F = e.surface(sphere(50, len(u.rows)))
     effort = (S * F) @ u.G  # a moment stands divided by the length
     assert np.abs(np.linalg.norm(effort / limits, axis=1) - 1).max() < 1e-9
@@ -194,8 +187,8 @@ def test_velocity_and_force_are_dual(name: str) -> None:
     c, of, scale = case(name)
     M = len(c.coefficients(of, order=1).columns)
     rates = np.linspace(0.5, 2.0, M)
-    v = c.ellipsoid("velocity", of, rate_limits=rates, **scale)
-    f = c.ellipsoid("force", of, effort_limits=1 / rates, **scale)
+    v = c.ellipsoid(of, rate_limits=rates, **scale)
+    f = c.ellipsoid(of, kind="force", effort_limits=1 / rates, **scale)
     assert mismatch(v.semi_axes * f.semi_axes[::-1], np.ones(len(v.rows))) < 1e-13
     assert mismatch(np.abs(np.einsum("pk,pk->k", v.axes, f.axes[:, ::-1])), np.ones(len(v.rows))) < 1e-13
     assert mismatch(v.matrix, f.matrix) < 1e-14
@@ -209,7 +202,11 @@ def test_velocity_and_force_are_dual(name: str) -> None:
 @every_case
 def test_inertia_equals_that_of_the_operational_space(name: str) -> None:
     c, of, scale = case(name)
-    s, e, S = c.operational_space(of), c.ellipsoid("inertia", of, **scale), scales(c, of, scale.get("length"))
+    s, e, S = (
+        c.operational_space(of),
+        c.ellipsoid(of, kind="inertia", **scale),
+        scales(c, of, scale.get("length")),
+    )
     Lambda = s.Lambda / S / S[:, None]
     limit = 1e-13 * np.linalg.cond(c.dynamics().I) * e.condition**2
     assert mismatch(e.masses, np.linalg.eigvalsh(Lambda)) < limit
@@ -234,7 +231,10 @@ def test_a_sphere_of_efforts_fills_the_acceleration_ellipsoid(name: str, moving:
     qd = np.random.default_rng(3).normal(size=M) if moving else np.zeros(M)
     limits = np.linspace(3.0, 1.0, M)
     given = {"effort_limits": limits, "qd": qd if moving else None, **scale}
-    e, free = c.ellipsoid("acceleration", of, **given), c.ellipsoid("acceleration", of, load=False, **given)
+    e, free = (
+        c.ellipsoid(of, kind="acceleration", **given),
+        c.ellipsoid(of, kind="acceleration", load=False, **given),
+    )
     T = limits * sphere(300, M)
     udd = S * u.acceleration(np.broadcast_to(qd, T.shape), d.forward_dynamics(qd, T))
     assert (e.level(udd) < 1 + 1e-8).all()
@@ -257,7 +257,7 @@ def test_a_sphere_of_efforts_fills_the_acceleration_ellipsoid(name: str, moving:
 def test_axes_are_orthonormal_and_in_order(name: str) -> None:
     c, of, scale = case(name)
     for kind in KINDS:
-        e = c.ellipsoid(kind, of, **scale)
+        e = c.ellipsoid(of, kind=kind, **scale)
         P = len(e.rows)
         assert mismatch(e.axes.T @ e.axes, np.eye(P)) < 1e-13
         assert (np.diff(e.semi_axes) <= 0).all()
@@ -273,13 +273,13 @@ def test_axes_are_orthonormal_and_in_order(name: str) -> None:
 def test_in_other_coordinates_inertia_is_the_same_and_velocity_is_not() -> None:
     """Of a platform measured by itself the velocity ellipsoid is a ball."""
     c, of = kic.load("gough-stewart").at(), ["platform.x", "platform.y", "platform.z"]
-    legs, own = (c.ellipsoid("inertia", of, wrt=w) for w in (None, "platform"))
+    legs, own = (c.ellipsoid(of, kind="inertia", wrt=w) for w in (None, "platform"))
     assert mismatch(own.masses, legs.masses) < 1e-12
     with raises(kic.InputError, units=("m", "m", "m", "rad", "rad", "rad")):
-        c.ellipsoid("velocity", of, wrt="platform")
+        c.ellipsoid(of, wrt="platform")
     rates = dict.fromkeys(["platform.x", "platform.y", "platform.z"], 2.0)
     turns = dict.fromkeys(["platform.wx", "platform.wy", "platform.wz"], 1.0)
-    e = c.ellipsoid("velocity", of, wrt="platform", rate_limits=rates | turns)
+    e = c.ellipsoid(of, wrt="platform", rate_limits=rates | turns)
     assert mismatch(e.semi_axes, np.full(3, 2.0)) < 1e-13
 
 
@@ -289,7 +289,7 @@ def test_in_other_coordinates_inertia_is_the_same_and_velocity_is_not() -> None:
 def test_singular_tasks_are_flat_or_without_bound() -> None:
     c = arm(1.0, 1.0).at([[0.3, 1.5], [0.3, 0.0], [0.3, np.pi]])
     across, out = np.array([-np.sin(0.3), np.cos(0.3)]), np.array([np.cos(0.3), np.sin(0.3)])
-    v, f, i, a = (c.ellipsoid(kind, TIP) for kind in KINDS)
+    v, f, i, a = (c.ellipsoid(TIP, kind=kind) for kind in KINDS)
     for e in (v, i, a):
         assert e.rank.tolist() == [2, 1, 1]
         assert (e.semi_axes[1:, 1] == 0).all()
@@ -315,20 +315,20 @@ def test_singular_tasks_are_flat_or_without_bound() -> None:
     assert (f.level(1e9 * out)[1:] == 0).all()
     assert np.isnan(f.surface(sphere(5, 2))).any(axis=(1, 2)).tolist() == [False, True, True]
     assert np.isfinite(f.matrix).all()
-    assert "is flat" in c.ellipsoid("velocity", "tip").summary().text()
-    assert "is unbounded" in c.ellipsoid("force", "tip").summary().text()
+    assert "is flat" in c.ellipsoid("tip").summary().text()
+    assert "is unbounded" in c.ellipsoid("tip", kind="force").summary().text()
 
 
 def test_more_rows_than_dof() -> None:
     """The third row of a planar arm, and three rows that two coordinates move: flat, and no error."""
     c = kic.load("puma560").at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
-    e = c.ellipsoid("velocity", "link6", length=0.2)
+    e = c.ellipsoid("link6", length=0.2)
     assert e.rank == 6
-    both = c.ellipsoid("velocity", ["link6", "tool"], length=0.2)
+    both = c.ellipsoid(["link6", "tool"], length=0.2)
     assert both.semi_axes.shape == (9,)
     assert both.rank == 6
     assert (both.semi_axes[6:] == 0).all()
-    assert arm(1, 1).at([0.2, 1.0]).ellipsoid("inertia", "tip").rank == 2
+    assert arm(1, 1).at([0.2, 1.0]).ellipsoid("tip", kind="inertia").rank == 2
 
 
 def test_mechanism_without_dof() -> None:
@@ -336,10 +336,10 @@ def test_mechanism_without_dof() -> None:
     still = replace(m, distances=[kic.Distance("rod", ("tip", "nail"), fixed=True)],
                     points=(*m.points, kic.Point("nail", "ground", at=(9.0, 9.0, 0.0))),
                     coordinates=[])  # fmt: skip
-    v = still.at().ellipsoid("velocity", TIP)
+    v = still.at().ellipsoid(TIP)
     assert (v.semi_axes == 0).all()
     assert (v.isotropy, v.condition, v.rank) == (0, np.inf, 0)
-    assert np.isinf(still.at().ellipsoid("force", TIP).semi_axes).all()
+    assert np.isinf(still.at().ellipsoid(TIP, kind="force").semi_axes).all()
 
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
@@ -348,7 +348,7 @@ def test_batches(kind: str, batch: tuple[int, ...]) -> None:
     m, of = kic.load("panda"), "link7"
     rng = np.random.default_rng(3)
     c = m.at(np.array(CASES["panda"][0]) + 0.1 * rng.normal(size=(*batch, 7)))
-    e = c.ellipsoid(kind, of, length=0.3)
+    e = c.ellipsoid(of, kind=kind, length=0.3)
     assert e.batch == batch
     shapes = {"axes": (6, 6), "semi_axes": (6,), "center": (6,), "matrix": (6, 6), "manipulability": (),
               "condition": (), "isotropy": (), "volume": (), "rank": ()}  # fmt: skip
@@ -357,21 +357,21 @@ def test_batches(kind: str, batch: tuple[int, ...]) -> None:
     assert e.along(np.ones(6)).shape == e.support(np.ones(6)).shape == e.level(np.ones(6)).shape == batch
     assert e.surface(np.eye(6)[:4]).shape == (*batch, 4, 6)
     for index in np.ndindex(batch):
-        one = m.at(c.phi[index]).ellipsoid(kind, of, length=0.3)
+        one = m.at(c.phi[index]).ellipsoid(of, kind=kind, length=0.3)
         for part in shapes:
             assert mismatch(getattr(e, part)[index], getattr(one, part)) < 1e-12, part
     assert f"{kind} ellipsoid of link7.x" in e.summary().text()
     assert "<table>" in e._repr_html_() or 0 in batch
-    assert c.manipulability_gradient(of, length=0.3).shape == (*batch, 7)
+    assert c.ellipsoid(of, length=0.3).gradient().shape == (*batch, 7)
 
 
 def test_rates_may_be_a_batch_of_their_own() -> None:
     c = arm(1, 1).at([0.2, 1.0])
     qd = np.random.default_rng(0).normal(size=(4, 1, 2))
-    e = c.ellipsoid("acceleration", TIP, qd=qd)
+    e = c.ellipsoid(TIP, kind="acceleration", qd=qd)
     assert e.batch == (4, 1)
     assert e.axes.shape == (4, 1, 2, 2)
-    one = c.ellipsoid("acceleration", TIP, qd=qd[2, 0])
+    one = c.ellipsoid(TIP, kind="acceleration", qd=qd[2, 0])
     assert mismatch(e.center[2, 0], one.center) < 1e-14
     assert np.array_equal(e.semi_axes[2, 0], one.semi_axes)
 
@@ -381,21 +381,21 @@ def test_masked_members_stay_nan(kind: str) -> None:
     m = kic.load("horn-two-link")
     c = m.at([[0.3, 1.0], [np.nan, 1.0]], failures="mask")
     for load in (True, False) if kind == "acceleration" else (True,):
-        e = c.ellipsoid(kind, TIP, load=load)
+        e = c.ellipsoid(TIP, kind=kind, load=load)
         for part in ("axes", "semi_axes", "center", "matrix", "manipulability", "condition", "isotropy"):
             lost = np.isnan(getattr(e, part)).reshape(2, -1)
             assert lost.any(axis=1).tolist() == lost.all(axis=1).tolist() == [False, True], part
         assert e.rank.tolist() == [2, 0]
         assert np.isnan(e.along([1, 0])).tolist() == np.isnan(e.support([1, 0])).tolist() == [False, True]
-        one = m.at([0.3, 1.0]).ellipsoid(kind, TIP, load=load)
+        one = m.at([0.3, 1.0]).ellipsoid(TIP, kind=kind, load=load)
         assert mismatch(e.semi_axes[0], one.semi_axes) < 1e-14
         assert mismatch(e.center[0], one.center) < 1e-14
-    assert np.isnan(c.manipulability_gradient(TIP)).tolist() == [[False, False], [True, True]]
+    assert np.isnan(c.ellipsoid(TIP).gradient()).tolist() == [[False, False], [True, True]]
     # coordinates that cannot drive it, in one member only
     folded = m.at([[0.3, 1.0], [0.3, 0.0]])
     with pytest.raises(kic.SingularError):
-        folded.ellipsoid(kind, "elbow", wrt=TIP)
-    e = folded.ellipsoid(kind, "elbow", wrt=TIP, failures="mask")
+        folded.ellipsoid("elbow", kind=kind, wrt=TIP)
+    e = folded.ellipsoid("elbow", kind=kind, wrt=TIP, failures="mask")
     assert np.isnan(e.semi_axes).ravel().tolist() == [False, True]
 
 
@@ -435,8 +435,8 @@ def check_gradient(c: kic.Configuration, of: list[str], given: dict) -> None:
         G = S[:, None] * x.coefficients(of, order=1).G * R
         return np.sqrt(np.linalg.det(G @ np.swapaxes(G, -1, -2)))
 
-    assert mismatch(c.ellipsoid("velocity", of, **given).manipulability, w(c)) < 1e-12
-    assert mismatch(c.manipulability_gradient(of, **given), derivative(c, w)) < 1e-12
+    assert mismatch(c.ellipsoid(of, **given).manipulability, w(c)) < 1e-12
+    assert mismatch(c.ellipsoid(of, **given).gradient(), derivative(c, w)) < 1e-12
 
 
 @pytest.mark.parametrize(("name", "of", "wrt"), [
@@ -449,7 +449,7 @@ def test_gradient_of_closed_mechanisms(name: str, of: str, wrt: str | None) -> N
     c = m.at()
     chosen = wrt.split() if wrt else list(c.coordinates)
     own = np.array([float(c.value(x)) for x in chosen])
-    got = c.manipulability_gradient(of.split(), wrt=wrt.split() if wrt else None)
+    got = c.ellipsoid(of.split(), wrt=wrt.split() if wrt else None).gradient()
     offsets, weights = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60
     for k, x in enumerate(chosen):
         h = 5e-4 * max(1.0, abs(own[k]))
@@ -457,7 +457,7 @@ def test_gradient_of_closed_mechanisms(name: str, of: str, wrt: str | None) -> N
         for step in offsets:
             here = dict(zip(chosen, own + step * h * (np.arange(len(own)) == k), strict=True))
             moved = m.at(here, near=c)
-            w.append(moved.ellipsoid("velocity", of.split(), wrt=wrt.split() if wrt else None).manipulability)
+            w.append(moved.ellipsoid(of.split(), wrt=wrt.split() if wrt else None).manipulability)
         assert abs(weights @ w / h - got[k]) < 1e-8 * np.abs(got).max(), x
 
 
@@ -466,8 +466,8 @@ def test_gradient_points_to_better_configurations() -> None:
     m, q, w = kic.load("panda"), np.array(CASES["panda"][0]), []
     for _ in range(20):
         c = m.at(q)
-        w.append(float(c.ellipsoid("velocity", "flange").manipulability))
-        g = c.manipulability_gradient("flange")
+        w.append(float(c.ellipsoid("flange").manipulability))
+        g = c.ellipsoid("flange").gradient()
         q = q + 0.02 * g / np.linalg.norm(g)
     assert (np.diff(w) > 0).all()
 
@@ -479,18 +479,18 @@ def test_rows_of_different_units_need_a_length() -> None:
     c = kic.load("gough-stewart").at()
     data = {"units": ("m", "m", "m", "rad", "rad", "rad")}
     with raises(kic.InputError, **data) as caught:
-        c.ellipsoid("velocity", "platform")
+        c.ellipsoid("platform")
     assert caught.value.units == ("m", "m", "m", "rad", "rad", "rad")
     with raises(kic.InputError, units=("m", "m", "m", "rad", "rad", "rad")):
-        c.manipulability_gradient("platform")
+        c.ellipsoid("platform").gradient()
     for length in (0, -1.0, np.inf, "1 m", [1.0, 2.0]):
         with raises(kic.InputError, key="length"):
-            c.ellipsoid("inertia", "platform", length=length)
+            c.ellipsoid("platform", kind="inertia", length=length)
     turning = ["platform.wx", "platform.wy", "platform.wz"]
     # a longer length makes turning count for more
-    small, large = (c.ellipsoid("velocity", turning, length=x) for x in (0.1, 1.0))
+    small, large = (c.ellipsoid(turning, length=x) for x in (0.1, 1.0))
     assert mismatch(10 * small.semi_axes, large.semi_axes) < 1e-14
-    assert mismatch(c.ellipsoid("velocity", turning).semi_axes, large.semi_axes) < 1e-14
+    assert mismatch(c.ellipsoid(turning).semi_axes, large.semi_axes) < 1e-14
 
 
 def test_coordinates_of_different_units_need_limits() -> None:
@@ -502,16 +502,16 @@ def test_coordinates_of_different_units_need_limits() -> None:
         ("acceleration", "effort_limits"),
     ):
         with raises(kic.InputError, units=("rad", "rad", "m", "rad", "rad", "rad")):
-            c.ellipsoid(kind, of)
+            c.ellipsoid(of, kind=kind)
         with raises(kic.InputError, key=key, missing=("B", "C", "D", "E", "F")) as e:
-            c.ellipsoid(kind, of, **{key: {names[0]: 1.0}})
+            c.ellipsoid(of, kind=kind, **{key: {names[0]: 1.0}})
         assert e.value.missing == names[1:]
-    c.ellipsoid("inertia", of)  # is measured by I*, which has units
+    c.ellipsoid(of, kind="inertia")  # is measured by I*, which has units
     with raises(kic.UnknownNameError, name="nose"):
-        c.ellipsoid("velocity", of, rate_limits={"nose": 1.0})
+        c.ellipsoid(of, rate_limits={"nose": 1.0})
     for limits in (2.0, [1.0], [1.0] * 5 + [0.0], [1.0] * 5 + [np.inf], dict.fromkeys(names, "fast")):
         with raises(kic.InputError, key="rate_limits"):
-            c.ellipsoid("velocity", of, rate_limits=limits)
+            c.ellipsoid(of, rate_limits=limits)
 
 
 def test_invalid_arguments() -> None:
@@ -519,36 +519,36 @@ def test_invalid_arguments() -> None:
     c = m.at([0.3, 1.0])
     for kind in ("speed", None, ["velocity"]):
         with raises(kic.InputError, key="kind"):
-            c.ellipsoid(kind, TIP)
+            c.ellipsoid(TIP, kind=kind)
     with raises(kic.InputError, key="qd"):
-        c.ellipsoid("force", TIP, qd=[0.0, 1.0])
+        c.ellipsoid(TIP, kind="force", qd=[0.0, 1.0])
     with raises(kic.InputError, key="qd"):
-        c.ellipsoid("velocity", TIP, load=False)
+        c.ellipsoid(TIP, load=False)
     with raises(kic.InputError, key="load"):
-        c.ellipsoid("acceleration", TIP, load=[1.0])
+        c.ellipsoid(TIP, kind="acceleration", load=[1.0])
     for kind, key in (("inertia", "rate_limits"), ("velocity", "effort_limits"), ("force", "rate_limits")):
         with raises(kic.InputError, key=key):
-            c.ellipsoid(kind, TIP, **{key: [1.0, 1.0]})
+            c.ellipsoid(TIP, kind=kind, **{key: [1.0, 1.0]})
     with raises(kic.UnknownNameError, name="nose"):
-        c.ellipsoid("velocity", "nose")
+        c.ellipsoid("nose")
     with raises(kic.InputError, key="qd"):
-        c.ellipsoid("acceleration", TIP, qd=[1.0])
-    for ask in (lambda x: x.ellipsoid("velocity", TIP), lambda x: x.manipulability_gradient(TIP)):
+        c.ellipsoid(TIP, kind="acceleration", qd=[1.0])
+    for ask in (lambda x: x.ellipsoid(TIP), lambda x: x.ellipsoid(TIP).gradient()):
         with raises(kic.InputError, key="configuration", got=complex):
             ask(m.at([0.3, 1.0 + 1e-30j]))
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
-    bare.at([0.3, 1.0]).ellipsoid("velocity", TIP)  # needs no mass
+    bare.at([0.3, 1.0]).ellipsoid(TIP)  # needs no mass
     for kind in ("inertia", "acceleration"):
         with pytest.raises(kic.InertiaError):
-            bare.at([0.3, 1.0]).ellipsoid(kind, TIP)
+            bare.at([0.3, 1.0]).ellipsoid(TIP, kind=kind)
     hollow = replace(m, bodies=(m.bodies[0], replace(m.bodies[1], mass=0.0, inertia=(0, 0, 0))))
     for kind in ("inertia", "acceleration"):
         with raises(kic.SingularError, coordinates=("elbow",)):
-            hollow.at([0.3, 1.0]).ellipsoid(kind, TIP)
+            hollow.at([0.3, 1.0]).ellipsoid(TIP, kind=kind)
 
 
 def test_invalid_arguments_of_an_ellipsoid() -> None:
-    e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid("velocity", TIP)
+    e = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 1.2]]).ellipsoid(TIP)
     for ask in (e.along, e.support):
         with raises(kic.InputError, key="direction"):
             ask([0.0, 0.0])
@@ -569,11 +569,14 @@ def test_invalid_arguments_of_an_ellipsoid() -> None:
 def test_singular_tasks_have_no_manipulability_gradient() -> None:
     c = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 0.0]])
     with raises(kic.SingularError, names=tuple(TIP)) as caught:
-        c.manipulability_gradient(TIP)
+        c.ellipsoid(TIP).gradient()
     assert caught.value.failed == [(1,)]
-    assert np.isnan(c.manipulability_gradient(TIP, failures="mask")).tolist() == [[False] * 2, [True] * 2]
+    assert np.isnan(c.ellipsoid(TIP, failures="mask").gradient(failures="mask")).tolist() == [
+        [False] * 2,
+        [True] * 2,
+    ]
     with raises(kic.InputError, key="G", got=(2, 3, 2)):
-        c.manipulability_gradient("tip")
+        c.ellipsoid("tip").gradient()
     with raises(kic.InputError, key="G", got=(1,)):
         manipulability_gradient([1.0], [[1.0]])
     with raises(kic.InputError, key="H"):
@@ -586,7 +589,9 @@ def test_singular_tasks_have_no_manipulability_gradient() -> None:
 
 def test_summary_describes_the_result() -> None:
     c = kic.load("horn-two-link").at([0.0, np.pi / 2])
-    text = c.ellipsoid("acceleration", TIP, effort_limits={"shoulder": 20.0, "elbow": 5.0}).summary().text()
+    text = (
+        c.ellipsoid(TIP, kind="acceleration", effort_limits={"shoulder": 20.0, "elbow": 5.0}).summary().text()
+    )
     for said in (
         "acceleration ellipsoid of tip.x, tip.y",
         "limits",
@@ -596,9 +601,6 @@ def test_summary_describes_the_result() -> None:
         "isotropy",
     ):
         assert said in text, said
-    assert "mass" in c.ellipsoid("inertia", TIP).summary().text()
-    assert (
-        "angular rows times 0.5"
-        in c.ellipsoid("velocity", ["link2.wx", "link2.wz"], length=0.5).summary().text()
-    )
-    assert "center" not in c.ellipsoid("velocity", TIP).summary().text()
+    assert "mass" in c.ellipsoid(TIP, kind="inertia").summary().text()
+    assert "angular rows times 0.5" in c.ellipsoid(["link2.wx", "link2.wz"], length=0.5).summary().text()
+    assert "center" not in c.ellipsoid(TIP).summary().text()

@@ -71,9 +71,7 @@ def test_rates_and_operational_space_in_closed_form(arm: kic.Mechanism, energy: 
     weight = "minimum kinetic energy" if energy else "minimum norm"
     c, ud = arm.at(rng.uniform(-2, 2, size=(20, 4))), rng.normal(size=(20, 2))
     r, s = c.resolve_redundancy(TIP, ud, criterion=weight), c.operational_space(TIP)
-    for q, v, qd, Lambda, w in zip(
-        c.phi, ud, r.qd, s.Lambda, c.ellipsoid("velocity", TIP).manipulability, strict=True
-    ):
+    for q, v, qd, Lambda, w in zip(c.phi, ud, r.qd, s.Lambda, c.ellipsoid(TIP).manipulability, strict=True):
         J = tip(q)[1]
         assert mismatch(qd, law(q, v, energy)) < 1e-10
         assert mismatch(Lambda, np.linalg.inv(J @ np.linalg.solve(inertia(q), J.T))) < 1e-10
@@ -119,7 +117,7 @@ def test_elbow_moves_in_the_null_space(arm: kic.Mechanism) -> None:
 
 def test_the_tip_is_singular_only_in_one_line(arm: kic.Mechanism) -> None:
     lined = arm.at([[0.4, 0, 0, 0], [0.4, np.pi, 0, np.pi], [0.4, 0.1, 0, 0]])
-    assert lined.ellipsoid("velocity", TIP).rank.tolist() == [1, 1, 2]
+    assert lined.ellipsoid(TIP).rank.tolist() == [1, 1, 2]
     with raises(kic.SingularError, names=("tip.x", "tip.y")):
         arm.at([0.4, 0.0, 0.0, 0.0]).resolve_redundancy(TIP, [0.1, 0.1])
     # the last link's direction leaves one freedom, of which joint rates are the null space

@@ -373,7 +373,7 @@ def test_applied_forces_turn_with_their_body() -> None:
 @pytest.mark.parametrize("kind", ["velocity", "force", "inertia", "acceleration"])
 def test_ellipses_are_level_lines(kind: str) -> None:
     c = kic.load("horn-two-link").at([0.3, 1.1])
-    e = c.ellipsoid(kind, ["tip.x", "tip.y"])
+    e = c.ellipsoid(["tip.x", "tip.y"], kind=kind)
     picture = draw(c).ellipsoid(e)
     outline = next(s for s in picture.shapes if s.of == kind and s.closed).xy
     spread = np.linalg.norm(outline - outline.mean(axis=0), axis=1).max()
@@ -392,7 +392,7 @@ def test_frames_and_centres_of_mass_are_drawn_as_points() -> None:
     c = replace(m, frames=[tool], centers=[whole]).at([0.3, 1.1])
     one, other = (draw(c).velocity([1.0, 2.0], of=name) for name in ("tool", "tip"))
     np.testing.assert_allclose(arrows(one, "v ="), arrows(other, "v ="))
-    one, other = (draw(c).ellipsoid(c.ellipsoid("velocity", [f"{n}.x", f"{n}.y"])) for n in ("tool", "tip"))
+    one, other = (draw(c).ellipsoid(c.ellipsoid([f"{n}.x", f"{n}.y"])) for n in ("tool", "tip"))
     for a, b in zip(one.shapes, other.shapes, strict=True):
         np.testing.assert_allclose(a.xy, b.xy)
     ((start, _),) = arrows(draw(c).velocity([1.0, 2.0], of="whole"), "v =")
@@ -401,7 +401,7 @@ def test_frames_and_centres_of_mass_are_drawn_as_points() -> None:
 
 def test_an_ellipsoid_in_space_shows_its_outline() -> None:
     c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
-    e = c.ellipsoid("velocity", ["face.x", "face.y", "face.z"])
+    e = c.ellipsoid(["face.x", "face.y", "face.z"])
     picture = draw(c).ellipsoid(e)
     view = picture._scene.view
     outline = next(s for s in picture.shapes if s.of == "velocity" and s.closed).xy - view.project(
@@ -415,12 +415,12 @@ def test_an_ellipsoid_in_space_shows_its_outline() -> None:
 def test_invalid_ellipsoids_raise() -> None:
     c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
     with raises(InputError, key="ellipsoid"):
-        draw(c).ellipsoid(c.ellipsoid("velocity", "link6", length=0.3))
+        draw(c).ellipsoid(c.ellipsoid("link6", length=0.3))
     with raises(InputError, key="ellipsoid"):
         draw(c).ellipsoid(np.eye(3))
     straight = kic.load("horn-two-link").at([0.0, 0.0])
     with raises(InputError, key="ellipsoid"):
-        draw(straight).ellipsoid(straight.ellipsoid("force", ["tip.x", "tip.y"]))
+        draw(straight).ellipsoid(straight.ellipsoid(["tip.x", "tip.y"], kind="force"))
 
 
 def test_plates_do_not_hide_pivots_on_the_ground() -> None:
@@ -663,7 +663,7 @@ def test_scales_are_shared_by_panels() -> None:
     both = draw(c).forces(load, scale=0.01).acceleration([1.0], [0.0], of="tip", scale=0.1)
     assert both.scales == {"force": 0.01, "acceleration": 0.1}
     arm = kic.load("horn-two-link").at([0.3, 1.1])
-    e = arm.ellipsoid("velocity", ["tip.x", "tip.y"])
+    e = arm.ellipsoid(["tip.x", "tip.y"])
     assert draw(arm).ellipsoid(e, scale=0.2).scales == {"velocity ellipsoid": 0.2}
     for wrong in (0.0, -1.0, np.inf, "1"):
         with raises(InputError, key="scale"):

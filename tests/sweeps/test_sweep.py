@@ -84,7 +84,7 @@ def test_cells_match_direct_evaluation() -> None:
         for j, b in enumerate(grid[names[3]]):
             one = m.at({**fixed, names[1]: a, names[3]: b})
             d = one.dynamics()
-            e = one.ellipsoid("velocity", "flange")
+            e = one.ellipsoid("flange")
             wanted = {
                 "w": e.manipulability,
                 "κ": e.isotropy,

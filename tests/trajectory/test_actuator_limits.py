@@ -313,7 +313,7 @@ def test_limits_have_one_spelling_everywhere():
         lambda of: kic.grip_forces(contacts, [0, -6, 0], jacobian=J, joints=("l", "r"),
                                    effort_limits=of(("l", "r"))).effort,
         lambda of: kic.metrics.force("tip.x", effort_limits=of(m.coordinates), load=False)(c),
-        lambda of: c.ellipsoid("force", ["tip.x", "tip.y"], effort_limits=of(m.coordinates)).semi_axes,
+        lambda of: c.ellipsoid(["tip.x", "tip.y"], kind="force", effort_limits=of(m.coordinates)).semi_axes,
     )  # fmt: skip
     for k, ask in enumerate(asked):
         results = [ask(lambda names, s=s: s(names, 1500.0)) for s in SPELLINGS]
