@@ -452,7 +452,7 @@ def make_ellipsoid(
             error = error @ np.abs(by)
             moved = np.where(np.isfinite(bias), bias, 0.0)
             center = np.einsum("...pn,...n->...p", u.G, moved) if qd is None else u.acceleration(v, moved)
-    known = np.isfinite(image).all(axis=(-1, -2), keepdims=True)[..., 0]
+    known = np.asarray(np.isfinite(image).all(axis=(-1, -2)))[..., None]
     center = np.where(known, S * center, np.nan)
     image = np.broadcast_to(S[:, None] * image, (*center.shape[:-1], *image.shape[-2:]))
     far = None if length is None else float(length)
