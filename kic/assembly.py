@@ -42,7 +42,7 @@ from kic.numerics.arrays import as_numbers
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.numerics.graphs import blocks
 from kic.numerics.linalg import unit
-from kic.numerics.rotations import universal_angles, vector_from_quaternion
+from kic.numerics.rotations import universal_angles
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
 from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
@@ -53,13 +53,14 @@ from kic.transfer.rounding import (
     fitted,
     rounded_loops,
     tilt_sentence,
+    with_turning_frames,
 )
 
 # residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
 # the largest gap that a turned frame may explain, the share of it that it may leave, the angle compared with
 # the smallest of one frame, and the largest angle to first order
-TURNED_GAP_MAX, TURN_MISFIT_MAX, TURN_RATIO_MAX, FRAME_TURN_MAX = 0.1, 0.1, 2.0, 0.3
+TURNED_GAP_MAX, TURN_MISFIT_MAX, TURN_RATIO_MAX, FRAME_TURN_MAX = 0.1, 0.1, 2.5, 0.3
 # lengths and angles below this are rounding errors of the computation
 MISSED_MIN = 1e-14
 # starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
@@ -131,12 +132,12 @@ class _Residuals:
 
     def __init__(
         self,
-        model: CompiledModel,
+        tree: Tree,
+        length: float,
         loops: Sequence[Loop],
         couplings: Sequence[tuple[str, dict[str, float], float]],
     ) -> None:
-        self.tree, self.length = model.tree, _size(model, loops)
-        tree = self.tree
+        self.tree, self.length = tree, length
         items, names, offsets = all_closure_rows(tree)
         facing, facing_names = facing_rows(tree)
         for loop in loops:
@@ -271,7 +272,7 @@ def closed_state(
         If no start closes the loops, or not the chosen one; it has the `residual` and the name of the `loop`,
         and a start `near` another closed state if one is found. Also if the chosen one alone exceeds limits.
     """
-    residuals = _Residuals(model, loops, couplings)
+    residuals = _Residuals(model.tree, _size(model, loops), loops, couplings)
     described = model.reference_state[0]
     opening, widest = residuals.worst(described)
     if np.isinf(opening):
@@ -323,31 +324,17 @@ def _frame_turns(
     couplings: Sequence[tuple[str, dict[str, float], float]],
     state: np.ndarray,
 ) -> dict[str, float]:
-    """Return joints of which one frame, turned with all below, closes the loops, and the smallest angles.
-
-    The frame of a joint turns by a ball joint in the same place, between the joint and its first body.
-    """
-    tree, description = model.tree, model.description
-    phi = _columns(tree, state)
-    for turn, quaternion in tree.ball_slices:
-        phi[turn] = vector_from_quaternion(state[quaternion])
-    values = dict(zip(tree.columns, phi.tolist(), strict=True))
-    bodies, joints, turns = list(description.bodies), list[Joint](), dict[str, list[str]]()
-    for joint in description.joints:
-        if joint.type in AXIAL_TYPES and joint.at and not any(joint is cut for cut in tree.cuts):
-            ball, body = f"turn of {joint.name}", Body(f"{joint.name} turned")
-            turns[joint.name] = [f"{ball}.{k}" for k in (1, 2, 3)]
-            joints.append(Joint(ball, "spherical", (joint.bodies[0], body.name), joint.at))
-            bodies.append(body)
-            joint = replace(joint, bodies=(body.name, joint.bodies[1]))
-        joints.append(joint)
-    whole = CompiledModel(replace(description, bodies=tuple(bodies), joints=tuple(joints)))
-    column, needed = whole.tree.column, {*values, *(key for keys in turns.values() for key in keys)}
-    if not turns or not column.keys() >= needed:  # closed loops are cut elsewhere
-        return {}
-    e, G = _Residuals(whole, loops, couplings)(state_at(whole.tree, whole.reference_state[0], values)[None])
-    turning = {name: [column[key] for key in keys] for name, keys in turns.items()}
-    others = np.setdiff1d(np.arange(G.shape[2]), np.ravel(list(turning.values())))
+    """Return joints of which one frame, turned with all below, closes the loops, and the smallest angles."""
+    joints = [joint for joint in model.description.joints if joint.type in AXIAL_TYPES and joint.at]
+    for loop in loops:
+        at = tuple(loop.first.pose[:3, 3].tolist())
+        joints.append(Joint(loop.name, "spherical", (loop.first.body, loop.second.body), at))
+    whole, states, turned = with_turning_frames(model.tree, state[None], joints)
+    ends = {joint.name: joint.bodies[0] for joint, _ in turned}
+    loops = [replace(loop, first=replace(loop.first, body=ends[loop.name])) for loop in loops]
+    e, G = _Residuals(whole, _size(model, loops), loops, couplings)(states)
+    turning = {joint.name: columns[0] for joint, columns in turned}
+    others = np.setdiff1d(np.arange(G.shape[2]), [columns for _, columns in turned])
     # what no motion of the joints reaches
     U, sigma, _ = np.linalg.svd(G[0][:, others])
     rest = U[:, int((sigma > ROUNDED_SHARE_MAX * sigma.max(initial=0.0)).sum()) :].T
@@ -654,8 +641,8 @@ def close_loops(
 def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
     """Return a mechanism whose loops of rounded dimensions move by its `closure_tolerance`, with remarks.
 
-    A remark names axes that are too far off to be rounded. It is the same object if there is nothing to
-    remark, or its tolerance suffices.
+    A remark names axes and frames that are too far off to be rounded. It is the same object if there is
+    nothing to remark, or its tolerance suffices.
     """
     model = mechanism._model
     tolerance, loops, tilts = rounded_loops(model.closure(()), model.tree.reference_state)

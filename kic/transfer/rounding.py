@@ -5,23 +5,24 @@ dimensions of a file with a few digits they almost do: their singular values are
 along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out.
 Their residuals are measured along the motion that the others allow. Where these exceed what rounding makes,
 as next to a dead centre or at an infinitesimal motion, the conditions are not redundant. If the tilt of one
-axis explains them, that axis is wrong, and not rounded.
+axis explains them, or a turn of one frame with all below, that one is wrong, and not rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kic.description.couplings import Coupling
+from kic.description.parts import Body, Joint
 from kic.errors import either
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.tree import Tree, frame_axes
-from kic.numerics.arrays import stepping
 from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.linalg import pivoted_qr, unit
 from kic.numerics.tolerances import EPS
@@ -47,11 +48,11 @@ STEP_LENGTH, STEPS, WAYS = 0.1, 32, 4
 DIRECTION_SHARE_MIN, INDEPENDENCE_SHARE_MIN = 0.3, 0.3
 # distance along the motion that shows that conditions are redundant
 PROVED_DISTANCE_MIN = 0.1
-# the largest residuals along it that a tilt may explain, the share of them that it may leave, also compared
-# with the tilt that explains them best, and the largest tilt of rounding
-TILTED_SHARE_MAX, TILT_MISFIT_MAX, TILT_RATIO_MAX, ROUNDED_TILT_MAX = 0.1, 0.1, 5.0, 3e-3
-# complex step of an axis, joints with one axis, and singular values of tilts that change nothing
-AXIS_STEP, AXIAL_TYPES, TILT_RTOL = 1e-30, ("revolute", "prismatic", "cylindrical"), 1e-3
+# the largest residuals along it that a turn may explain, the share of them that it may leave, how many
+# times more than the best it may leave, or turn more than the smallest, and the largest tilt of rounding
+TILTED_SHARE_MAX, TILT_MISFIT_MAX, TILT_RATIO_MAX, ROUNDED_TILT_MAX = 0.1, 0.15, 5.0, 3e-3
+# joints with one axis, and singular values of tilts that change nothing
+AXIAL_TYPES, TILT_RTOL = ("revolute", "prismatic", "cylindrical"), 1e-3
 
 
 @dataclass(frozen=True)
@@ -78,22 +79,22 @@ class RoundedLoops:
 
 
 @dataclass(frozen=True)
-class TiltedAxis:
-    """Axis that, turned, makes conditions of its loops redundant.
+class Turn:
+    """Turn of an axis or frame that makes conditions of its loops redundant.
 
     Attributes
     ----------
     joint : str
         The joint.
     angle : float
-        Angle by which the axis is to turn (rad).
-    axis : (3,) ndarray
-        Where it would be, in the world.
+        Angle of the turn (rad).
+    axis : (3,) ndarray, or None
+        Where the axis would be, in the world. It is None if the frame turns with all below.
     """
 
     joint: str
     angle: float
-    axis: np.ndarray
+    axis: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -121,19 +122,17 @@ class MotionBeyond:
     distance: float
 
 
-def rounded_loops(
-    closure: Closure, state: np.ndarray
-) -> tuple[float, list[RoundedLoops], list[list[TiltedAxis]]]:
-    """Return the tolerance with which loops of rounded dimensions move, these loops, and wrong axes.
+def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[RoundedLoops], list[list[Turn]]]:
+    """Return the tolerance with which loops of rounded dimensions move, these loops, and what is wrong.
 
     Loops that share no joint are judged one by one. The tolerance is 0 if there are none, or if none
-    separates the conditions of all loops that are redundant from those that are not. One axis of each list
-    is wrong. `closure` has the conditions alone, without chosen rows; the state is (1, S).
+    separates the conditions of all loops that are redundant from those that are not. One axis or frame of
+    each list is wrong. `closure` has the conditions alone, without chosen rows; the state is (1, S).
     """
     if closure.transfer.tree.open or not closure.transfer.owners:
         return 0.0, [], []
     G = closure.rows(state)[1][0]
-    found, tilts, total = list[RoundedLoops](), list[list[TiltedAxis]](), 0
+    found, tilts, total = list[RoundedLoops](), list[list[Turn]](), 0
     for own, free in closure.blocks:
         made, tilted = _rounded(closure, state, own, free)
         tilts += [tilted] * bool(tilted)
@@ -148,8 +147,8 @@ def rounded_loops(
 
 def _rounded(
     closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray
-) -> tuple[RoundedLoops | None, list[TiltedAxis]]:
-    """Return the conditions that some loops leave out to move, None if there are none, and wrong axes.
+) -> tuple[RoundedLoops | None, list[Turn]]:
+    """Return the conditions that some loops leave out to move, None if there are none, and what is wrong.
 
     `own` are the rows of the loops, and `free` the columns that move them.
     """
@@ -161,7 +160,7 @@ def _rounded(
         int((sigma > share).sum()) for share in (TILTED_SHARE_MAX, ROUNDED_SHARE_MAX, EXACT_SHARE)
     )
     most = ROUNDED_SHARE_MAX if certain == len(free) else MOVING_SHARE_MAX
-    wrong = list[TiltedAxis]()
+    wrong = list[Turn]()
     for rank in range(least, min(certain + 1, len(own), len(free))):
         if sigma[rank] < ZERO_SHARE and rank <= strong:
             break
@@ -171,7 +170,7 @@ def _rounded(
         motion = motion_beyond(closure, state, rank, own, free, TILTED_SHARE_MAX)
         if motion.distance < PROVED_DISTANCE_MIN:
             continue
-        tilts, is_rounding = list[TiltedAxis](), True
+        tilts, is_rounding = list[Turn](), True
         if motion.share > MOVING_SHARE_MAX:
             tilts, is_rounding = _tilts(closure, motion, rank, own, free)
         if motion.share < most and is_rounding:
@@ -280,65 +279,119 @@ def motion_beyond(
     return MotionBeyond(np.concatenate(passed), missed, float(share), float(least), distance)
 
 
-def tilt_sentence(tilts: Sequence[TiltedAxis]) -> str:
-    """Return a sentence on axes that explain what conditions miss; '' if there are none."""
-    turns = []
-    for tilt in tilts:
-        axis = ", ".join(f"{x:.5g}" for x in tilt.axis + 0.0)
-        turns.append(f"that of '{tilt.joint}' by {tilt.angle:.2g} rad to ({axis})")
-    return f"Turning one axis makes a condition of its loops redundant: {either(turns)}." if turns else ""
+def tilt_sentence(turns: Sequence[Turn]) -> str:
+    """Return a sentence on axes and frames that explain what conditions miss; '' if there are none."""
+    words = []
+    for turn in turns:
+        of = f"of '{turn.joint}' by {turn.angle:.2g} rad"
+        if turn.axis is None:
+            words.append(f"the frame {of}")
+        else:
+            words.append(f"the axis {of} to ({', '.join(f'{x:.5g}' for x in turn.axis + 0.0)})")
+    return f"Turning {either(words)} makes a condition of its loops redundant." if words else ""
 
 
 def _tilts(
     closure: Closure, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
-) -> tuple[list[TiltedAxis], bool]:
-    """Return the axes whose tilt explains what rows miss along a motion, the best first.
+) -> tuple[list[Turn], bool]:
+    """Return the axes and frames whose turn explains what rows miss along a motion, the best first.
 
     Also return True if rounding explains it: small tilts of all axes leave no more than rounded places make.
     Motions of the columns explain no part of what is left of a row beyond the rank.
     """
-    t, states = closure.transfer, motion.states
-    description, scale = t.tree.description, t.scale
-    values, G = closure.rows(states)
+    t = closure.transfer
+    values, G = closure.rows(motion.states)
     beyond = np.swapaxes(np.linalg.svd(G[:, own][:, :, free])[0][:, :, rank:], 1, 2)
     missed = np.einsum("brp,bp->br", beyond, values[:, own]).ravel()
     tied = {t.owners[row] for row in own} | {t.tree.columns[k].partition(".")[0] for k in free}
-    made, every = list[tuple[float, TiltedAxis]](), [np.zeros((missed.size, 0))]
-    with stepping():
-        for joint in description.joints:
-            if joint.name not in tied or joint.type not in AXIAL_TYPES:
-                continue
-            axis = unit(joint.axis)
-            across = frame_axes(axis)[:, :2]
-            changes = []
-            for u in across.T:
-                tilted = replace(joint, axis=tuple(axis + 1j * AXIS_STEP * u))
-                joints = tuple(tilted if other is joint else other for other in description.joints)
-                tree = Tree(replace(description, joints=joints))
-                change = _closure_values(tree, states.astype(complex)).imag / AXIS_STEP / scale
-                changes.append(np.einsum("brp,bp->br", beyond, change[:, own]).ravel())
-            every.append(np.stack(changes, axis=1))
-            x, left = fitted(every[-1], missed)
+    joints = [j for j in t.tree.description.joints if j.name in tied and j.type in AXIAL_TYPES]
+    tree, states, turned = with_turning_frames(t.tree, motion.states, joints)
+    rows = plain_rows(tree, all_closure_rows(tree)[0])
+    changes = output_query(tree, rows, 1).arrays(states)[1] / t.scale[:, None]
+    changes = (beyond @ changes[:, own]).reshape(missed.size, -1)
+    made, every = list[tuple[float, Turn]](), [np.zeros((missed.size, 0))]
+    for joint, columns in turned:
+        axis = unit(joint.axis)
+        across, (first, second) = frame_axes(axis)[:, :2], (changes[:, one] for one in columns)
+        every.append((first - second) @ across)
+        # a turn of a hinge about its axis is its motion
+        fits = [(every[-1], False), (first if joint.type == "prismatic" else first @ across, True)]
+        for A, is_frame in fits if joint.at else fits[:1]:
+            x, left = fitted(A, missed)
             if left < TILT_MISFIT_MAX:
-                made.append((left, TiltedAxis(joint.name, float(np.linalg.norm(x)), unit(axis + across @ x))))
+                to = None if is_frame else unit(axis + np.cross(across @ x, axis))
+                made.append((left, Turn(joint.name, float(np.linalg.norm(x)), to)))
     made.sort(key=lambda pair: pair[0])
-    tilts = [tilt for left, tilt in made if left < TILT_RATIO_MAX * made[0][0]]
+    least = min((turn.angle for _, turn in made), default=0.0)
+    found = [
+        turn
+        for left, turn in made
+        if left < TILT_RATIO_MAX * made[0][0] and turn.angle < TILT_RATIO_MAX * least
+    ]
     A = np.concatenate(every, axis=1)
     x = fitted(A, missed)[0]
-    turns = [float(np.linalg.norm(one)) for one in x.reshape(-1, 2)]
-    turns.append(min((tilt.angle for tilt in tilts), default=0.0))
-    is_rounding = max(turns) < ROUNDED_TILT_MAX and np.abs(missed + A @ x).max() < MOVING_SHARE_MAX
-    return tilts, bool(is_rounding)
+    angles = [float(np.linalg.norm(one)) for one in x.reshape(-1, 2)]
+    angles.append(min((turn.angle for turn in found), default=0.0))
+    is_rounding = max(angles) < ROUNDED_TILT_MAX and np.abs(missed + A @ x).max() < MOVING_SHARE_MAX
+    return found, bool(is_rounding)
+
+
+def with_turning_frames(
+    tree: Tree, states: np.ndarray, joints: Iterable[Joint]
+) -> tuple[Tree, np.ndarray, list[tuple[Joint, np.ndarray]]]:
+    """Return a tree with ball joints between joints and their bodies, and its states.
+
+    The first ball joint turns the frame of a joint with all below. Its axis alone turns if the second ball
+    joint turns back. Joints that `tree` does not have stay open.
+
+    Parameters
+    ----------
+    tree : Tree
+        Tree of the mechanism, whose columns are kept.
+    states : (B, S)
+        Its states. The ball joints are at zero there.
+    joints : iterable of Joint
+        Joints whose frames turn.
+
+    Returns
+    -------
+    tree : Tree
+    states : (B, S) ndarray
+    turned : list of (Joint, ndarray)
+        The joints between the new bodies, and the columns (2, 3) of their ball joints.
+    """
+    description, balls, turned = tree.description, list[Joint](), list[Joint]()
+    for joint in joints:
+        a, b = joint.bodies
+        ends = f"first of {joint.name}", f"second of {joint.name}"
+        for end, pair in zip(ends, ((a, ends[0]), (ends[1], b)), strict=True):
+            balls.append(Joint(f"turn of {end}", "spherical", pair, joint.at or (0.0, 0.0, 0.0)))
+        turned.append(replace(joint, bodies=ends))
+    bodies = [Body(end) for joint in turned for end in joint.bodies]
+    instead = {joint.name: joint for joint in turned}
+    # the joints of gears and belts have no common body now
+    terms = {name: zip(*pairs, strict=True) for name, pairs in description._terms.items()}
+    couplings = tuple(Coupling(name, joints, ratios=ratios) for name, (joints, ratios) in terms.items())
+    whole = Tree(
+        replace(
+            description,
+            bodies=(*description.bodies, *bodies),
+            joints=(*(instead.get(joint.name, joint) for joint in description.joints), *balls),
+            couplings=couplings,
+            coordinates=(*tree.columns, *(name for ball in balls for name in ball.components)),
+        )
+    )
+    column = whole.column
+    made = whole.reference_state.repeat(len(states), axis=0)
+    for name, (_, kind, _, entry, _) in zip(tree.columns, tree.cols, strict=True):
+        if entry >= 0:
+            there, width = whole.cols[column[name], lay.STATE], 4 if kind == lay.BALL else 1
+            made[:, there : there + width] = states[:, entry : entry + width]
+    columns = np.reshape([column[name] for ball in balls for name in ball.components], (-1, 2, 3))
+    return whole, made, list(zip(turned, columns, strict=True))
 
 
 def fitted(A: np.ndarray, missed: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the smallest x that fits A x = -missed best, and the share of `missed` that is left."""
     x, size = np.linalg.lstsq(A, -missed, rcond=TILT_RTOL)[0], np.linalg.norm(missed)
     return x, float(np.linalg.norm(missed + A @ x) / size) if size else 1.0
-
-
-def _closure_values(tree: Tree, states: np.ndarray) -> np.ndarray:
-    """Return the closure rows (B, R) of a tree at states (B, S), in their units."""
-    items, _, offsets = all_closure_rows(tree)
-    rows = replace(plain_rows(tree, items), offsets=offsets)
-    return rows.complete(output_query(tree, rows, 1).arrays(states)[0].copy())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -331,16 +331,23 @@ def test_an_axis_off_by_a_hundredth_is_named(
     m = tilted(places, axes, 0.01, hinge)
     assert (m.dof, m.closure_tolerance) == (0, 0.0)
     name = "end to pin" if hinge == len(axes) - 1 else f"J{hinge}"
-    (remark,) = (text for text in m.remarks if "turning one axis" in text)
+    (remark,) = (text for text in m.remarks if "makes a condition of its loops redundant" in text)
     angle, *entries = map(
-        float, re.search(f"that of '{name}' by (.*?) rad to .(.*?), (.*?), (.*?)[)]", remark).groups()
+        float, re.search(f"the axis of '{name}' by (.*?) rad to .(.*?), (.*?), (.*?)[)]", remark).groups()
     )
-    assert remark[remark.index("urning one axis") :] in m.mobility().caveat()
+    assert remark[remark.index("urning the ") :] in m.mobility().caveat()
     # of second order in the tilt, but for a Bricard loop, which may become another one
     assert angle == pytest.approx(0.01, rel=0.6 if kind is bricard else 0.05)
     assert kind is bricard or np.abs(entries - axes[hinge]).max() < 0.05 * 0.01
-    with pytest.raises(kic.KicError, match=f"that of '{name}' by 0.0"):
+    with pytest.raises(kic.KicError, match=f"the axis of '{name}' by 0.0"):
         m.at({"J0": 0.1})
+
+
+def turned_frames(axes: np.ndarray, count: int = 3) -> Iterator[tuple[int, int, str]]:
+    """Hinges of `urdf` but the first, each with axes of its frame and its name; both frames of the last."""
+    for hinge in range(1, len(axes) + 1):
+        for k in range(count):
+            yield hinge, k, f"J{hinge}" if hinge < len(axes) - 1 else "end to pin"
 
 
 @pytest.mark.parametrize("kind", LOOPS)
@@ -349,35 +356,85 @@ def test_one_frame_in_a_loop_may_be_written_by_hand(
 ) -> None:
     """A frame that is off by the error of 3.14 turns all below: the loop closes to that, and moves."""
     places, axes = linkage(kind, int(kind is sarrus))
-    for hinge in range(1, len(axes) - 1):
-        for k in range(3):
-            m = urdf(places, axes, 17, [(hinge, 0.0016 * np.eye(3)[k])])
-            start = m.at()
-            c = m.path({"J0": float(start.value("J0")) + np.linspace(0, 0.2, 3)}, near=start)
-            assert (m.dof, c.ok.all()) == (1, True)
+    for hinge, k, _ in turned_frames(axes):
+        m = urdf(places, axes, 17, [(hinge, 0.0016 * np.eye(3)[k])])
+        start = m.at()
+        c = m.path({"J0": float(start.value("J0")) + np.linspace(0, 0.2, 3)}, near=start)
+        assert (m.dof, c.ok.all()) == (1, True)
 
 
 def test_frames_of_other_formats_may_be_written_by_hand() -> None:
     """Where the loop does not close, a remark names the hinge and the angle."""
     pytest.importorskip("mujoco")
-    turns = [(1, np.array([0.0025, 0.0, 0.0]))]
-    for write in (urdf, sdf, mjcf):
-        m = write(*linkage(planar, 0), 17, turns)
-        assert m.dof == 1
-        assert m.at({"J0": float(m.at().value("J0")) + 0.2}).ok
-    remark = "turning the frame of 'J1' by 0.0025 rad closes loop 'end to pin'"
-    assert any(remark in text for text in urdf(*linkage(planar, 0), 17, turns).remarks)
+    for hinge in (1, 3):
+        for write in (urdf, sdf, mjcf):
+            m = write(*linkage(planar, 0), 17, [(hinge, np.array([0.0025, 0.0, 0.0]))])
+            assert m.dof == 1
+            assert m.at({"J0": float(m.at().value("J0")) + 0.2}).ok
+    for hinge, name in ((1, "J1"), (3, "end to pin"), (4, "end to pin")):
+        m = urdf(*linkage(planar, 0), 17, [(hinge, np.array([0.0025, 0.0, 0.0]))])
+        remark = f"turning the frame of '{name}' by 0.0025 rad closes loop 'end to pin'"
+        assert any(remark in text for text in m.remarks)
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 6))])
 @pytest.mark.parametrize("kind", LOOPS[:4])
-def test_a_frame_off_by_a_hundredth_is_named(kind: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
+def test_a_frame_off_by_a_hundredth_is_named(
+    kind: Callable[..., tuple[np.ndarray, np.ndarray]], seed: int
+) -> None:
     """It is no rounding, and the error has the hinge and the angle."""
-    places, axes = linkage(kind, 0)
-    for hinge in range(1, len(axes) - 1):
-        for k in range(2):
-            with pytest.raises(kic.ModelError, match=f"the frame of 'J{hinge}' by 0.0") as caught:
-                urdf(places, axes, 17, [(hinge, 0.01 * np.eye(3)[k])])
-            assert 0.008 < caught.value.turns[f"J{hinge}"] < 0.02
+    places, axes = linkage(kind, seed)
+    for hinge, k, name in turned_frames(axes, 2):
+        with pytest.raises(kic.ModelError, match=f"the frame of '{name}' by 0.0") as caught:
+            urdf(places, axes, 17, [(hinge, 0.01 * np.eye(3)[k])])
+        assert 0.008 < caught.value.turns[name] < 0.022
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        (sarrus, 0),
+        (bricard, 3),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((sarrus, 1), (bricard, 4), (bricard, 5))),
+    ],
+)
+def test_a_frame_is_named_where_the_loop_closes_and_is_rigid(
+    kind: Callable[..., tuple[np.ndarray, np.ndarray]], seed: int
+) -> None:
+    """Loops of six hinges may close when a frame is off. They move if it turns back, or axes beside it."""
+    places, axes = linkage(kind, seed)
+    refused, framed = list[bool](), list[bool]()
+    for hinge, k, name in turned_frames(axes, 2):
+        try:
+            m = urdf(places, axes, 17, [(hinge, 0.01 * np.eye(3)[k])])
+        except kic.ModelError as error:
+            refused.append(name in error.turns)
+            continue
+        assert (m.dof, m.closure_tolerance) == (0, 0.0)
+        (remark,) = (text for text in m.remarks if "makes a condition of its loops redundant" in text)
+        angles = dict(re.findall("the frame of '(.*?)' by (.*?) rad", remark))
+        assert name in angles or f"the axis of '{name}' by 0.0" in remark
+        assert 0.007 < float(angles.get(name, 0.01)) < 0.014
+        framed.append(name in angles)
+        # the axes that are named, turned, let it move
+        for joint, *axis in re.findall("the axis of '(.*?)' by .*? rad to .(.*?), (.*?), (.*?)[)]", remark):
+            there = m.replace(joint, axis=tuple(map(float, axis)))
+            assert tolerate_rounding(there.replace(coordinates=None)).dof == 1
+    assert all(refused)
+    assert 2 * sum(framed) >= len(framed) > 0
+
+
+def test_a_turn_that_parallel_hinges_take_up_is_none() -> None:
+    """Between the triples of a Sarrus linkage, a frame turns about the axes of one of them by 0.01 rad.
+
+    Perpendicular to both the turn is 0.0016 rad, and rounding; the rest is in the angles of the hinges.
+    """
+    places, axes = linkage(sarrus, 3)
+    T = np.linalg.multi_dot(poses(places, axes)[:4])
+    off = 0.01 * T[:3, 0] @ np.cross(axes[0], axes[-1])
+    m = urdf(places, axes, 17, [(3, np.array([0.01, 0.0, 0.0]))])
+    assert m.dof == 1
+    assert any(f"the frame of 'J3' by {abs(off):.2g} rad" in text for text in m.remarks)
 
 
 def test_two_axes_off_by_a_hundredth_are_no_rounding() -> None:
