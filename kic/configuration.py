@@ -31,7 +31,7 @@ from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import SWING, swing_angle
-from kic.transfer.program import BOTH, Program, Table, Transfer, flat_members, output_motion
+from kic.transfer.program import BOTH, OutputMotion, Program, Table, Transfer, flat_members, output_motion
 from kic.transfer.targets import BatchTargets
 
 if TYPE_CHECKING:
@@ -741,7 +741,7 @@ class Configuration(Printable, Tabular, Animated):
         *,
         wrt: str | Iterable[str] | None = None,
         failures: Literal["raise", "mask"] = "raise",
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    ) -> OutputMotion:
         """Compute values, velocities, accelerations and jerks of outputs along a motion.
 
         The motion passes through tree and loops as a Taylor series in time. H and D are not formed.
@@ -757,8 +757,8 @@ class Configuration(Printable, Tabular, Animated):
 
         Returns
         -------
-        values, velocities, accelerations, jerks : (..., P) ndarray
-            Values of angular velocities are NaN.
+        OutputMotion
+            value, velocity, acceleration, jerk (..., P). Values of angular velocities are NaN.
 
         Raises
         ------
@@ -768,8 +768,8 @@ class Configuration(Printable, Tabular, Animated):
         Examples
         --------
         >>> c = kic.load("horn-two-link").at([0.0, 0.0])
-        >>> values, velocities, accelerations, jerks = c.motion("tip", [1.0, 0.0])
-        >>> velocities, accelerations
+        >>> tip = c.motion("tip", [1.0, 0.0])
+        >>> tip.velocity, tip.acceleration
         (array([0., 2., 0.]), array([-2.,  0.,  0.]))
         """
         model, transfer = self._model, self._model.transfer_for(wrt)

@@ -40,6 +40,7 @@ from kic.transfer.program import (
     BOTH,
     LAYOUT,
     MotionTerms,
+    OutputMotion,
     Table,
     Transfer,
     flat_members,
@@ -700,8 +701,8 @@ class OutputMotions(Evaluator):
         *,
         out: Any = None,
         check: bool = False,
-    ) -> Any:
-        """Return values, velocities, accelerations and jerks (..., P); in earlier results `out` if given."""
+    ) -> OutputMotion:
+        """Return value, velocity, acceleration and jerk (..., P); in earlier results `out` if given."""
         if check is not False and flag("check", check):
             self.check(state)
         rest = self._rest
@@ -724,7 +725,7 @@ class OutputMotions(Evaluator):
         made = output_motion(self._model, self._transfer, self._of, states, rates, batch, ok)
         if out is None:
             return made
-        if not isinstance(out, tuple) or [getattr(a, "shape", None) for a in out] != [a.shape for a in made]:
+        if not isinstance(out, OutputMotion) or [np.shape(a) for a in out] != [a.shape for a in made]:
             raise invalid("out", f"must be earlier results for the batch {batch}", out)
         for old, new in zip(out, made, strict=True):
             old[...] = new

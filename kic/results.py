@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kic.trajectory.tracking import TrackingResult as TrackingResult
     from kic.transfer.mobility import Mobility as Mobility
     from kic.transfer.passive_freedoms import PassiveFreedom as PassiveFreedom
+    from kic.transfer.program import OutputMotion as OutputMotion
     from kic.viewer.viewer import Viewer as Viewer
 
 _NAMES = {
@@ -84,6 +85,7 @@ _NAMES = {
     "trajectory.tracking": "TrackingResult",
     "transfer.mobility": "Mobility",
     "transfer.passive_freedoms": "PassiveFreedom",
+    "transfer.program": "OutputMotion",
     "viewer.viewer": "Viewer",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -44,7 +44,7 @@ RESULTS = {
     "GraspClosure", "GraspMotion", "GripForces", "IndependentSet", "IndependentSets", "InternalLoads",
     "JointForces", "JointOrder", "Linearization", "LinkWrenches", "Measurement", "MechanismPicture",
     "Mobility",
-    "Modes", "Motion", "MotorDemand", "OperationCount", "OperationalSpace", "PoseMotion",
+    "Modes", "Motion", "MotorDemand", "OperationCount", "OperationalSpace", "OutputMotion", "PoseMotion",
     "OrientationTrajectory", "PartComparison", "PassiveFreedom", "PathConstraints", "PathSamples",
     "PolynomialMap",
     "RedundancyResolution", "RotationSegments", "SampledMotion", "Simulation",

@@ -819,6 +819,26 @@ class Program:
         return run
 
 
+class OutputMotion(NamedTuple):
+    """Values of outputs and their time derivatives; made by `Configuration.motion`.
+
+    Attributes
+    ----------
+    value, velocity, acceleration, jerk : (..., P)
+        They can be unpacked. Values of angular velocities are NaN.
+
+    Examples
+    --------
+    >>> kic.load("horn-two-link").at([0.0, 0.0]).motion("tip", [1.0, 0.0]).acceleration
+    array([-2.,  0.,  0.])
+    """
+
+    value: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+
 def output_motion_function(
     model: CompiledModel, transfer: Transfer, names: tuple[str, ...]
 ) -> Callable[..., Any]:
@@ -864,8 +884,7 @@ def output_motion_function(
         give(mine)
         if left:
             return None
-        values, velocities, accelerations, jerks = rows.requested(T.reshape(4, height))
-        return values, velocities, accelerations, jerks
+        return OutputMotion(*rows.requested(T.reshape(4, height)))
 
     return run
 
@@ -960,7 +979,7 @@ def output_motion(
     ok: np.ndarray | None = None,
     failures: str = "raise",
     origin: Any = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> OutputMotion:
     """Return values, velocities, accelerations and jerks (..., P) of outputs along motions (B, m)."""
     query, name = model.rows(names, 3), model.description.name
     rows = query.layout.rows
@@ -978,5 +997,4 @@ def output_motion(
     model.check_distances(rows, T, good)
     check_finite("Velocities, accelerations or jerks", name, T, known)
     T = rows.requested(T)
-    values, first, second, third = (T[:, k].reshape(*batch, len(rows.labels)) for k in range(4))
-    return values, first, second, third
+    return OutputMotion(*(T[:, k].reshape(*batch, len(rows.labels)) for k in range(4)))
