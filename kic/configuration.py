@@ -226,6 +226,8 @@ class Configuration(Printable, Tabular, Animated):
         "show": "draw(), or view() in the browser",
         "q": "value(coordinates), or phi for the tree",
         "plot": "draw()",
+        "mechanical_advantage": "kic.metrics.mechanical_advantage(row)(c), or force_table(of=row)",
+        "transmission_angle": "kic.metrics.transmission_angle(joint)(c), or force_table(transmission=joint)",
         "manipulability": "ellipsoid(of).manipulability",
         "manipulability_gradient": "ellipsoid(of).gradient()",
         "center_of_mass": 'coefficients("com")',
@@ -1035,70 +1037,6 @@ class Configuration(Printable, Tabular, Animated):
 
         return joint_forces(self, qd, qdd, wrt, applied, actuators, criterion, effort, out_of_plane)
 
-    def mechanical_advantage(
-        self, of: str | Iterable[str], *, wrt: str | Iterable[str] | None = None
-    ) -> np.ndarray:
-        """Return the mechanical advantage: the effort at each row per effort of each coordinate.
-
-        It is 1/G: without losses, an effort T of the coordinate exerts T/G at the row, if no other effort
-        works. It grows without bound towards a dead centre of the row, and is negative where the row moves
-        backwards.
-
-        Parameters
-        ----------
-        of : str or list of str
-            Rows, such as "tip.x" or "rocker.angle".
-        wrt : str or list of str, optional
-            The coordinates, such as a cylinder; by default the mechanism's own.
-
-        Returns
-        -------
-        (..., P, M) ndarray
-
-        Raises
-        ------
-        UnknownNameError, InputError, SingularError
-            As `coefficients`.
-
-        Examples
-        --------
-        >>> lift = kic.linkages.scissor_lift(arm=1.0, stages=2)
-        >>> lift.at({"A": 0.5}).mechanical_advantage("top.y", wrt="S").round(4)
-        array([[-0.2732]])
-        """
-        from kic.joint_forces.force_table import mechanical_advantage
-
-        return mechanical_advantage(self, of, wrt)
-
-    def transmission_angle(self, joint: str | Iterable[str]) -> np.ndarray:
-        """Return the transmission angle at a pin: the angle between the two bodies that it joins.
-
-        Parameters
-        ----------
-        joint : str or (3,) list of str
-            The pin between coupler and follower, if either has one other hinge; otherwise three hinges, with
-            the pin in the middle.
-
-        Returns
-        -------
-        (...) ndarray
-            Angle in rad, from 0 to π. π/2 is best.
-
-        Raises
-        ------
-        InputError
-            For other names, or a body with several other hinges.
-
-        Examples
-        --------
-        >>> m = kic.load("four-bar")
-        >>> m.at({"A": [1.2, 2.2]}).transmission_angle("C").round(4)
-        array([1.5659, 2.0318])
-        """
-        from kic.joint_forces.force_table import transmission_angle
-
-        return transmission_angle(self, joint)
-
     def force_table(
         self,
         qd: Any = None,
@@ -1117,11 +1055,12 @@ class Configuration(Printable, Tabular, Animated):
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations of the coordinates; zero by default.
         of : str or list of str, optional
-            Rows whose `mechanical_advantage` is listed.
+            Rows whose mechanical advantage over each coordinate is listed; see
+            `metrics.mechanical_advantage`.
         wrt, applied, actuators
             As in `joint_forces`. Loads in `applied` may differ in every member.
         transmission : str or (3,) list of str, optional
-            Pin whose `transmission_angle` is listed.
+            Pin whose transmission angle is listed; see `metrics.transmission_angle`.
 
         Returns
         -------
@@ -1132,7 +1071,7 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InertiaError, InputError, SingularError
-            As `joint_forces` and `transmission_angle`.
+            As `joint_forces`; also for a joint without a transmission angle.
 
         Examples
         --------

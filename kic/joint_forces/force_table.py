@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kic.configuration import Configuration, model_of
+from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.description.table_columns import effort_columns
 from kic.description.units import row_unit
@@ -17,13 +18,20 @@ from kic.numerics.tables import DataTable, TableAxis, Variable, batch_axes
 
 
 def mechanical_advantage(c: Configuration, of: Any, wrt: Any) -> np.ndarray:
-    """Return efforts at rows per effort of a coordinate; see `Configuration.mechanical_advantage`."""
+    """Return efforts at rows per effort of each coordinate, 1/G (..., P, M)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 / c.coefficients(of, order=1, wrt=wrt).G)
 
 
+def advantage_unit(description: MechanismDescription, row: str, coordinate: str) -> str:
+    """Return the unit of the mechanical advantage of a row over a coordinate."""
+    turning, moving = (row_unit(description, name) == "rad" for name in (coordinate, row))
+    length = description.units.length
+    return "" if turning == moving else f"1/{length}" if turning else length
+
+
 def transmission_angle(c: Configuration, joint: Any, argument: str = "joint") -> np.ndarray:
-    """Return the angle at a pin between its two bodies; see `Configuration.transmission_angle`."""
+    """Return the angle (...) at a pin between its two bodies; see `metrics.transmission_angle`."""
     model_of(c).require_real("transmission_angle()", "Use coefficients() of the bodies' angles.")
     description = model_of(c).description
     hinges = {j.name: j for j in description.joints if j.type == "revolute"}
@@ -93,8 +101,7 @@ def force_table(
         for p, row in enumerate(rows.rows):
             for m, column in enumerate(rows.columns):
                 pair = f"{row}/{column}" if len(rows.columns) > 1 else row
-                turning, moving = (row_unit(description, x) == "rad" for x in (column, row))
-                unit = "" if turning == moving else f"1/{units.length}" if turning else units.length
+                unit = advantage_unit(description, row, column)
                 made.append(Variable(f"{pair}.advantage", found[..., p, m], unit))
     if transmission is not None:
         names = names_of(transmission, "transmission", 1)

@@ -18,6 +18,7 @@ from kic.configuration import Configuration, model_of
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, row_unit
 from kic.errors import InputError, invalid, unknown
+from kic.joint_forces import force_table
 from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import flag, names_of, text
 from kic.numerics.arrays import directions
@@ -92,6 +93,22 @@ def inverse_condition_number(
     return _of_task(_inverse_condition_number, None, of, wrt, rate_limits, length)
 
 
+def condition(
+    *of: str, wrt: Names | None = None, rate_limits: Any = None, length: float | None = None
+) -> Metric:
+    """Return the metric "condition" of a task's Jacobian (G), the inverse of `inverse_condition_number`.
+
+    It is 1 where the task moves equally well in all directions, and infinite where it is singular. Arguments
+    are those of `Configuration.ellipsoid`.
+
+    Examples
+    --------
+    >>> kic.metrics.condition("tip.x", "tip.y")(kic.load("horn-two-link").at([0.0, 1.5])).round(3)
+    np.float64(2.791)
+    """
+    return _of_task(_condition, None, of, wrt, rate_limits, length)
+
+
 def manipulability(
     *of: str, wrt: Names | None = None, rate_limits: Any = None, length: float | None = None
 ) -> Metric:
@@ -138,6 +155,56 @@ def transmission(*drivers: str) -> Metric:
     given = tuple(drivers) or None
     arguments = {"inputs": given, "kinds": ("inputs",)}
     return Metric("transmission", _min_singular_value, arguments, singular={"inputs": given})
+
+
+def mechanical_advantage(row: str, coordinate: str | None = None, *, wrt: Names | None = None) -> Metric:
+    """Return the metric "mechanical advantage": the effort at a row per effort of a coordinate.
+
+    It is 1/G: without losses, an effort T of the coordinate exerts T/G at the row, if no other effort works.
+    It grows without bound towards a dead centre of the row, and is negative where the row moves backwards.
+
+    Parameters
+    ----------
+    row : str
+        Row, such as "tip.x" or "rocker.angle".
+    coordinate : str, optional
+        The coordinate; it must be named if there are several.
+    wrt : str or list of str, optional
+        The coordinates, such as a cylinder; by default those of the mechanism.
+
+    Examples
+    --------
+    >>> lift = kic.linkages.scissor_lift(arm=1.0, stages=2)
+    >>> kic.metrics.mechanical_advantage("top.y", wrt="S")(lift.at({"A": 0.5})).round(4)
+    np.float64(-0.2732)
+    """
+    given, at = _given("wrt", wrt), None if coordinate is None else _coordinate(coordinate)
+    arguments = {"row": text("row", row), "coordinate": at, "wrt": given}
+    singular = {"outputs": (row,), "inputs": given}
+    return Metric(
+        f"mechanical advantage of {row}", _mechanical_advantage, arguments, _unit_of_advantage, singular
+    )
+
+
+def transmission_angle(*joint: str) -> Metric:
+    """Return the metric "transmission angle" at a pin: the angle between the two bodies that it joins.
+
+    It is from 0 to π (rad), and π/2 is best.
+
+    Parameters
+    ----------
+    *joint : str
+        The pin between coupler and follower, if either has one other hinge; otherwise three hinges, with
+        the pin in the middle.
+
+    Examples
+    --------
+    >>> kic.metrics.transmission_angle("C")(kic.load("four-bar").at({"A": [1.2, 2.2]})).round(4)
+    array([1.5659, 2.0318])
+    """
+    names = names_of(joint, "joint", 1)
+    name = f"transmission angle at {names[len(names) // 2]}"
+    return Metric(name, force_table.transmission_angle, {"joint": names}, _unit_of_angle)
 
 
 def min_singular_value(*, drivers: Names | None = None, of: Names | None = None) -> Metric:
@@ -312,6 +379,21 @@ def _manipulability(c: Configuration, of: Any, wrt: Any, rate_limits: Any, lengt
     return c.ellipsoid(of, wrt=wrt, rate_limits=rate_limits, length=length).manipulability
 
 
+def _condition(c: Configuration, of: Any, wrt: Any, rate_limits: Any, length: Any) -> np.ndarray:
+    return c.ellipsoid(of, wrt=wrt, rate_limits=rate_limits, length=length).condition
+
+
+def _mechanical_advantage(c: Configuration, row: str, coordinate: str | None, wrt: Any) -> np.ndarray:
+    u = c.coefficients(row, order=1, wrt=wrt)
+    if len(u.rows) > 1:
+        raise InputError(f"'{row}' has several rows; give one of them, such as '{u.rows[0]}'.", name=row)
+    if coordinate is None and len(u.columns) > 1:
+        listed = ", ".join(u.columns)
+        raise InputError(f"`coordinate` must name one of {listed}, got none.", key="coordinate")
+    n = 0 if coordinate is None else _place(c, coordinate, u.columns)
+    return force_table.mechanical_advantage(c, row, wrt)[..., 0, n][()]
+
+
 def _min_singular_value(c: Configuration, inputs: Any, outputs: Any = None, kinds: Any = None) -> np.ndarray:
     measures = c.singularities(drivers=inputs, of=outputs).measures
     return np.min([measures[kind] for kind in kinds or measures], axis=0)
@@ -368,6 +450,14 @@ def _unit_of_product(
     # a part has an unknown number of rows
     power = {1: "", 2: "²", 3: "³"}.get(len(of)) if all("." in row for row in of) else None
     return "" if power is None else f"{description.units.length}{power}"
+
+
+def _unit_of_advantage(description: MechanismDescription, row: str, coordinate: str | None, wrt: Any) -> str:
+    return force_table.advantage_unit(description, row, coordinate or (wrt or description.coordinates)[0])
+
+
+def _unit_of_angle(description: MechanismDescription, joint: tuple[str, ...]) -> str:
+    return "rad"
 
 
 def _unit_of_inertia(description: MechanismDescription, coordinate: str, **rest: Any) -> str:
@@ -431,8 +521,8 @@ def _place(c: Configuration, coordinate: str, coordinates: tuple[str, ...]) -> i
 
 # functions that make metrics
 MAKERS = (
-    value, inverse_condition_number, manipulability, transmission, min_singular_value, inertia, mass,
-    static_effort, force, assembly_modes,
+    value, condition, inverse_condition_number, manipulability, transmission, mechanical_advantage,
+    transmission_angle, min_singular_value, inertia, mass, static_effort, force, assembly_modes,
 )  # fmt: skip
 # metrics that `Mechanism.sweep` accepts by name
 BY_NAME: dict[str, Callable[[], Metric]] = {

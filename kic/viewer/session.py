@@ -15,6 +15,7 @@ from kic.description.parts import Distance, Force, Joint, Moment, Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
+from kic.joint_forces.force_table import transmission_angle
 from kic.kinematics.outputs import XYZ
 from kic.kinematics.tree import ball_axes
 from kic.mechanism import Mechanism
@@ -389,7 +390,7 @@ class Session:
     def _transmissions(self, c: Configuration) -> dict[str, np.ndarray]:
         """Return the transmission angles (...) of the joints that have one, with one degree of freedom."""
         joints = self.mechanism.joints if self.mechanism.dof == 1 else ()
-        answers = {f"transmission {j.name}": answer(partial(c.transmission_angle, j.name)) for j in joints}
+        answers = {f"transmission {j.name}": answer(partial(transmission_angle, c, j.name)) for j in joints}
         return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}
 
     def quantities(self, c: Configuration) -> dict[str, np.ndarray]:
