@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from kic.grasp.grasp import Grasp
     from kic.joint_forces.joint_forces import JointForces
     from kic.linear.linearize import Linearization
-    from kic.linear.state_space import StateSpace
     from kic.operational_space.ellipsoids import Ellipsoid, Kind
     from kic.operational_space.operational_space import OperationalSpace
     from kic.operational_space.redundancy import RedundancyResolution
@@ -226,6 +225,7 @@ class Configuration(Printable, Tabular, Animated):
         "show": "draw(), or view() in the browser",
         "q": "value(coordinates), or phi for the tree",
         "plot": "draw()",
+        "state_space": "linearize(qd, qdd).state_space()",
         "mechanical_advantage": "kic.metrics.mechanical_advantage(row)(c), or force_table(of=row)",
         "transmission_angle": "kic.metrics.transmission_angle(joint)(c), or force_table(transmission=joint)",
         "manipulability": "ellipsoid(of).manipulability",
@@ -1697,69 +1697,6 @@ class Configuration(Printable, Tabular, Animated):
         from kic.linear.linearize import linearize
 
         return linearize(self, qd, qdd, wrt, effort, applied, failures, motors)
-
-    def state_space(
-        self,
-        qd: Any = None,
-        qdd: Any = None,
-        effort: Any = None,
-        *,
-        inputs: str | Iterable[str] | None = None,
-        outputs: str | Iterable[str] | None = None,
-        wrt: str | Iterable[str] | None = None,
-        applied: dict[str, Any] | None = None,
-        motors: bool | None = None,
-        reduced: bool = False,
-        failures: Literal["raise", "mask"] = "raise",
-    ) -> StateSpace:
-        """Compute a linear state-space model of small deviations from a motion: ẋ = A x + B u, y = C x + D u.
-
-        Parameters
-        ----------
-        qd, qdd : (..., M) array_like, optional
-            Nominal motion, as in `linearize`; at rest by default.
-        effort : (..., M) array_like, or dict of str to float, optional
-            Efforts of the nominal motion, in place of `qdd`, as in `linearize`.
-        inputs : str or list of str, optional
-            Names of motors (voltage, or torque of a plain source), of coordinates or other single rows, such
-            as actuators (effort), or of forces and moments of the model ("push", or "push.x" alone; eq
-            2-227). By default all motors if they are included (see `motors`), otherwise the
-            efforts at all coordinates.
-        outputs : str or list of str, optional
-            Outputs, as `of` in `coefficients`, with ".rate" for their rates ("tip.x.rate"; angular velocities
-            are rates already), and "M.current" for the current of motor M. By default the coordinates.
-        wrt : str or list of str, optional
-            Coordinates, as in `coefficients`; by default the mechanism's own. They and their rates are
-            states.
-        applied
-            As in `linearize`.
-        motors : bool, optional
-            True to include motors with rotors and circuits; by default if the mechanism has any.
-        reduced : bool
-            True if currents follow voltages without delay, as for motors without inductance.
-        failures
-            As in `linearize`.
-
-        Returns
-        -------
-        StateSpace
-            Its states are those of (2-241): coordinates, rates, currents of motors with inductance. Without
-            motors it is (3-48).
-
-        Raises
-        ------
-        UnknownNameError, InputError, SingularError, InertiaError
-            As `linearize`; also if an input or output does not exist.
-
-        Examples
-        --------
-        >>> s = kic.load("horn-two-link").at([-1.5, 0.0]).state_space(outputs=["tip.x", "tip.y.rate"])
-        >>> s.A.shape, s.B.shape, s.C.shape
-        ((4, 4), (4, 2), (2, 4))
-        """
-        from kic.linear.state_space import state_space
-
-        return state_space(self, qd, qdd, wrt, effort, inputs, outputs, motors, reduced, applied, failures)
 
     def motor_demand(
         self,

@@ -492,7 +492,7 @@ def world(name: str) -> Iterator[Call]:
             yield from methods(make(), name, {**v, **more})
     made = {"Mechanism": m, "Coefficients": c.coefficients([*of, *names], order=2), "Dynamics": c.dynamics()}
     if names:
-        made["StateSpace"] = c.state_space()
+        made["StateSpace"] = c.linearize().state_space()
     parts = (part for kind in ("bodies", "joints", "points", "motors") for part in getattr(m, kind)[-1:])
     for one in (*made.values(), *parts):
         key = type(one).__name__

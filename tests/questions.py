@@ -92,9 +92,9 @@ QUESTIONS: dict[str, Question] = {
     "resolve": lambda c, case, r: c.resolve_redundancy([case.task], r["one"], r["one"], failures="mask"),
     "linearize": lambda c, case, r: c.linearize(r["qd"], r["qdd"], failures="mask"),
     "modes": lambda c, case, r: c.linearize(failures="mask").modes(),
-    "state_space": lambda c, case, r: c.state_space(r["qd"], motors=False, failures="mask"),
-    "state_space motors": lambda c, case, r: c.state_space(r["qd"], motors=True, failures="mask"),
-    "discretize": lambda c, case, r: c.state_space(motors=False, failures="mask").discretize(0.01),
+    "state_space": lambda c, case, r: c.linearize(r["qd"], failures="mask").state_space(),
+    "state_space motors": lambda c, case, r: c.linearize(r["qd"], motors=True, failures="mask").state_space(),
+    "discretize": lambda c, case, r: c.linearize(failures="mask").state_space().discretize(0.01),
     "drive": lambda c, case, r: c.motor_demand(r["qd"], r["qdd"], r["qddd"], failures="mask"),
     "metrics": lambda c, case, r: [
         kic.metrics.value(case.task)(c),

@@ -173,7 +173,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "joint_forces/wrt": lambda s: joint_forces(s.c, s.qd, s.qdd, wrt=s.wrt, criterion="minimum norm"),
     "linearize": lambda s: linearize(s.c, s.qd, s.qdd),
     "linearize/wrt": lambda s: linearize(s.c, s.qd, s.qdd, wrt=s.wrt),
-    "state_space": lambda s: parts(s.c.state_space(outputs=s.of[:1]), "A B C D states inputs"),
+    "state_space": lambda s: parts(s.c.linearize().state_space(outputs=s.of[:1]), "A B C D states inputs"),
     "mobility": lambda s: mobility(s.m, s.c),
     "singularities": lambda s: s.batch.singularities(drivers=s.wrt, of=s.task).measures,
     "ellipsoid/velocity": lambda s: ellipsoid(s.c, s.task),

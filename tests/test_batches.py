@@ -139,7 +139,7 @@ def test_indices_of_failed_members_count_in_the_whole_batch() -> None:
         lambda: c.inverse_dynamics(wrt=tip),
         lambda: c.motion("elbow", [1.0, 0.0], wrt=tip),
         lambda: c.linearize(wrt=tip),
-        lambda: c.state_space(wrt=tip),
+        lambda: c.linearize(wrt=tip).state_space(),
         lambda: c.joint_forces(wrt=tip),
         lambda: c.joint_forces(actuators=tip),
         lambda: c.distribute([1.0, 0.0], actuators=tip),

@@ -148,7 +148,7 @@ def test_documented_shapes(cls: type) -> None:
         kic.Configuration: c,
         kic.results.Linearization: c.linearize(),
         kic.results.Modes: c.linearize().modes(),
-        kic.results.StateSpace: c.state_space(outputs=["link6", "reach"]),
+        kic.results.StateSpace: c.linearize().state_space(outputs=["link6", "reach"]),
         kic.results.MotorDemand: m.replace(motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinates])
         .at(c.phi)
         .motor_demand(np.zeros(6), np.zeros(6)),

@@ -548,10 +548,10 @@ def _() -> None:
 
 @computes("linear.linearize.load_gains", "(2-227)")
 @computes("linear.state_space.StateSpace", "(2-241)")
-@computes("Configuration.state_space", "(3-48)")
+@computes("linear.linearize.Linearization.state_space", "(3-48)")
 def _() -> None:
     c = chain()
-    lin, s = c.linearize(QD, QDD), c.state_space(QD, QDD, inputs=["j0", "j1", "j2", "push"])
+    lin, s = c.linearize(QD, QDD), c.linearize(QD, QDD).state_space(inputs=["j0", "j1", "j2", "push"])
     inverse = np.linalg.inv(lin.I)
     close(s.A, np.block([[np.zeros((3, 3)), np.eye(3)], [-inverse @ lin.K, -inverse @ lin.C]]))
     close(s.B[3:], np.hstack([inverse, inverse @ c.coefficients("p2", order=1).G.T]))
@@ -561,7 +561,7 @@ def _() -> None:
 def _() -> None:
     c = chain()
     q = c.coefficients(Q, order=3)
-    s = c.state_space(QD, QDD)
+    s = c.linearize(QD, QDD).state_space()
     found = s.transfer(q)
     # δq = G δφ, δq̇ = Ġ δφ + G δφ̇
     dG = E("pab,a->pb", q.H, QD)

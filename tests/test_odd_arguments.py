@@ -87,7 +87,7 @@ KNOWN = {
     "ragged secondary motion": lambda: kic.load("planar-4r").at().resolve_redundancy(
         "tip", [0.1, 0.1], secondary=([1.0, [2.0]], 1.0)
     ),
-    "efforts of another batch": lambda: kic.load("four-bar-motor").at().state_space(
+    "efforts of another batch": lambda: kic.load("four-bar-motor").at().linearize(
         effort=np.zeros((3, 1)), qd=np.zeros((2, 1))
     ),
     "deviations of another batch": lambda: ARM.at().linearize().inverse_dynamics(
@@ -163,7 +163,7 @@ def test_outputs_may_be_named_twice() -> None:
 @pytest.mark.parametrize("name", odd.STRUCTURES)
 def test_results_of_structures_are_empty(name: str) -> None:
     c = odd.structure(name).at()
-    assert c.dynamics().I.shape == c.linearize().K.shape == c.state_space().A.shape == (0, 0)
+    assert c.dynamics().I.shape == c.linearize().K.shape == c.linearize().state_space().A.shape == (0, 0)
     assert c.coefficients("tip", order=3).D.shape == (3, 0, 0, 0)
     assert c.inverse_dynamics([], []).shape == (0,)
     with raises(kic.InputError, mobility=0):

@@ -19,8 +19,8 @@ PROFILES = [f"kic.trajectory.{name}" for name in ("line", "quintic", "septic", "
 WORDS = {
     "task": [],
     # terms of state spaces and of functions
-    "outputs": ["kic.Configuration.state_space", "kic.Mechanism.export"],
-    "inputs": ["kic.Configuration.state_space"],
+    "outputs": ["kic.Mechanism.export", "kic.results.Linearization.state_space"],
+    "inputs": ["kic.results.Linearization.state_space"],
     "names": [
         # labels that are given to arrays
         "kic.Coefficients.identity", "kic.Coefficients.matched", "kic.Coefficients.renamed", "kic.ContactSet",

@@ -63,7 +63,8 @@ def linearize(
     if rates:
         qd = parsing.parse_rates(mechanism, configuration.linearize(wrt=names).coordinates, rates)
     lin = configuration.linearize(qd, wrt=names)
-    space = configuration.state_space(qd, wrt=names)
+    driven = configuration.linearize(qd, wrt=names, motors=True) if mechanism.motors else lin
+    space = driven.state_space()
     if as_json:
         import json
 

@@ -58,7 +58,7 @@ class Equilibrium(Printable):
 
     _one_line = ("coordinates", "fixed")
     _counterparts: ClassVar[dict[str, str]] = {
-        "state_space": "configuration.state_space()",
+        "state_space": "configuration.linearize().state_space()",
         "linearize": "linearization",
         "eigenvalues": "modes.eigenvalues",
         "stable": "stability",

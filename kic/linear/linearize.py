@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from kic.numerics.arrays import (
 from kic.numerics.display import Batched, Summary
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program, Transfer
+
+if TYPE_CHECKING:
+    from kic.linear.state_space import StateSpace
 
 # entries of a table that are processed at a time, to bound the memory
 _BLOCK_SIZE = 2**22
@@ -340,6 +343,15 @@ def load_gains(
     return made
 
 
+class Source(NamedTuple):
+    """What is linearized: arguments of `linearize`."""
+
+    configuration: Configuration
+    wrt: str | Iterable[str] | None
+    failures: Literal["raise", "mask"]
+    motors: bool
+
+
 class Linearization(Batched):
     """Efforts near a nominal motion: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
 
@@ -395,10 +407,11 @@ class Linearization(Batched):
         qdd: np.ndarray,
         commutator: np.ndarray,
         friction: np.ndarray,
-        time: str = "s",
+        source: Source,
     ) -> None:
+        self._source: Source | None = source
         d = dynamics
-        self.time = time
+        self.time = model_of(source.configuration).description.units.time
         self.coordinates, self.holonomic = d.coordinates, d.holonomic
         M = len(self.coordinates)
         batch = broadcast_batches(
@@ -503,13 +516,63 @@ class Linearization(Batched):
         kept = [n for n, name in enumerate(self.coordinates) if name not in still]
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
-        part.holonomic, part.time = self.holonomic, self.time
+        part.holonomic, part.time, part._source = self.holonomic, self.time, None
         part.inertia_error = None if self.inertia_error is None else self.inertia_error[..., kept]
         for name in ("qd", "qdd", "T"):
             setattr(part, name, getattr(self, name)[..., kept])
         for name in ("I", "K_inertia", "K_load", "C_inertia", "C_load", "commutator"):
             setattr(part, name, getattr(self, name)[..., kept, :][..., kept])
         return part
+
+    def state_space(
+        self,
+        *,
+        inputs: str | Iterable[str] | None = None,
+        outputs: str | Iterable[str] | None = None,
+        reduced: bool = False,
+    ) -> StateSpace:
+        """Build the state-space model of small deviations: ẋ = A x + B u, y = C x + D u.
+
+        Parameters
+        ----------
+        inputs : str or list of str, optional
+            Names of motors (voltage, or torque of a plain source), of coordinates or other single rows, such
+            as actuators (effort), or of forces and moments of the model ("push", or "push.x" alone; eq
+            2-227). By default all motors if they are included, by ``linearize(motors=True)``, otherwise the
+            efforts at all coordinates.
+        outputs : str or list of str, optional
+            Outputs, as `of` in `coefficients`, with ".rate" for their rates ("tip.x.rate"; angular velocities
+            are rates already), and "M.current" for the current of motor M. By default the coordinates.
+        reduced : bool
+            True if currents follow voltages without delay, as for motors without inductance.
+
+        Returns
+        -------
+        StateSpace
+            Its states are those of (2-241): coordinates, rates, currents of motors with inductance. Without
+            motors it is (3-48).
+
+        Raises
+        ------
+        UnknownNameError, InputError, SingularError
+            If an input or output does not exist, after `with_fixed`, and if I* is singular.
+
+        Examples
+        --------
+        >>> lin = kic.load("horn-two-link").at([-1.5, 0.0]).linearize()
+        >>> s = lin.state_space(outputs=["tip.x", "tip.y.rate"])
+        >>> s.A.shape, s.B.shape, s.C.shape
+        ((4, 4), (4, 2), (2, 4))
+        """
+        from kic.linear.state_space import state_space
+
+        if self._source is None:
+            raise InputError(
+                "state_space() requires all coordinates, got those of `with_fixed`. Lock the others with "
+                "`Mechanism.lock`.",
+                key="fixed",
+            )
+        return state_space(self, self._source, inputs, outputs, reduced)
 
     def modes(self) -> Modes:
         """Compute frequencies and shapes of small motions for constant nominal efforts.
@@ -619,4 +682,5 @@ def linearize(
     if shafts is not None:
         rotors = model.drive_train.stiffness(shafts, v, a)
         stiffness = stiffness[0] + rotors[0], stiffness[1] + rotors[1]
-    return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, model.description.units.time)
+    source = Source(configuration, wrt, failures, shafts is not None)
+    return Linearization(d, stiffness, v, a, full[..., 2, :, :], friction, source)

@@ -16,7 +16,7 @@ from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, invalid, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.jets import invert
-from kic.linear.linearize import Linearization, load_gains
+from kic.linear.linearize import Linearization, Source, load_gains
 from kic.numerics.arguments import choice, flag, names_of, positive
 from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, reals, scatter
 from kic.numerics.display import Batched, Summary
@@ -198,7 +198,7 @@ METHODS = ("zoh", "foh", "impulse", "euler", "backward_diff", "bilinear")
 class StateSpace(Batched):
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
-    Made by `Configuration.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
+    Made by `Linearization.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
     and of the motors' currents ("M.current"). A discrete one has ``dt``, and the next x in place of ẋ.
 
     Attributes
@@ -222,7 +222,7 @@ class StateSpace(Batched):
 
     Examples
     --------
-    >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+    >>> s = kic.load("four-bar").at({"A": 1.2}).linearize().state_space(outputs=["tip.x"])
     >>> s.states, s.inputs, s.outputs
     (('A', 'A.rate'), ('A',), ('tip.x',))
     >>> s.A.round(3)
@@ -293,7 +293,7 @@ class StateSpace(Batched):
 
         Examples
         --------
-        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space()
+        >>> s = kic.load("four-bar").at({"A": 1.2}).linearize().state_space()
         >>> s.discretize(0.01).A.round(4)
         array([[1.0163, 0.0101],
                [3.275 , 1.0163]])
@@ -361,7 +361,7 @@ class StateSpace(Batched):
 
         Examples
         --------
-        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+        >>> s = kic.load("four-bar").at({"A": 1.2}).linearize().state_space(outputs=["tip.x"])
         >>> abs(s.frequency_response([0.0, 10.0])).shape
         (2, 1, 1)
         """
@@ -408,7 +408,7 @@ class StateSpace(Batched):
         --------
         >>> c = kic.load("horn-two-link").at([0.3, 1.5])
         >>> tip = c.coefficients(["tip.x", "tip.y"], order=3)
-        >>> s = c.state_space([1.0, 0.0]).transfer(tip)
+        >>> s = c.linearize([1.0, 0.0]).state_space().transfer(tip)
         >>> s.states
         ('tip.x', 'tip.y', 'tip.x.rate', 'tip.y.rate')
         """
@@ -461,7 +461,7 @@ class StateSpace(Batched):
 
         Examples
         --------
-        >>> s = kic.load("four-bar").at({"A": 1.2}).state_space().to_scipy()
+        >>> s = kic.load("four-bar").at({"A": 1.2}).linearize().state_space().to_scipy()
         >>> s.A.shape
         (2, 2)
         """
@@ -553,27 +553,25 @@ def _plain_names(names: Iterable[str]) -> list[str]:
 
 
 def state_space(
-    configuration: Configuration,
-    qd: Any = None,
-    qdd: Any = None,
-    wrt: str | Iterable[str] | None = None,
-    effort: Any = None,
-    inputs: str | Iterable[str] | None = None,
-    outputs: str | Iterable[str] | None = None,
-    motors: bool | None = None,
-    reduced: bool = False,
-    applied: dict[str, Any] | None = None,
-    failures: Literal["raise", "mask"] = "raise",
+    lin: Linearization,
+    source: Source,
+    inputs: str | Iterable[str] | None,
+    outputs: str | Iterable[str] | None,
+    reduced: bool,
 ) -> StateSpace:
-    """Build the linear state space about a motion; see `Configuration.state_space`."""
+    """Build the state space of a linearization; see `Linearization.state_space`."""
+    configuration, wrt, failures, motors = source
     model = model_of(configuration)
     model.require_real("state_space()", "Use linearize(), whose K, C and I accept complex steps.")
-    count = bool(model.description.motors) if motors is None else flag("motors", motors)
     reduced = flag("reduced", reduced)
-    lin = configuration.linearize(
-        qd, qdd, wrt=wrt, effort=effort, applied=applied, failures=failures, motors=count
-    )
-    shafts = motor_shafts(configuration, 2, wrt, failures) if count else None
+    asked = [*names_of(inputs or (), "inputs"), *names_of(outputs or (), "outputs")]
+    for motor in () if motors else model.description.motors:
+        if motor.name in {name.partition(".")[0] for name in asked}:
+            message = (
+                f"'{motor.name}' is a motor, and the linearization has none. Linearize with motors=True."
+            )
+            raise InputError(message, key="motors", name=motor.name)
+    shafts = motor_shafts(configuration, 2, wrt, failures) if motors else None
     if inputs is None:
         named = shafts.rows if shafts is not None else lin.coordinates
     else:
@@ -583,7 +581,7 @@ def state_space(
     builder = StateSpaceBuilder(
         lin,
         gains | _row_gains(configuration, [x for x in named if x not in others], wrt, failures),
-        model.drive_train if count else None,
+        model.drive_train if motors else None,
         shafts,
         reduced,
     )

@@ -783,7 +783,7 @@ class GravityCompensation(Control):
 class LQR(Control):
     """Linear quadratic regulator about rest: efforts T = T₀ − K x that minimize ∫ (xᵀ Q x + δTᵀ R δT) dt.
 
-    The states x are deviations of the coordinates and of their rates, as in `Configuration.state_space`
+    The states x are deviations of the coordinates and of their rates, as in `Linearization.state_space`
     without motors, and T₀ holds the mechanism. With `sample_time`, x in T is that of the last sample, and
     K minimizes the same integral, which includes the motion between samples.
 
@@ -815,7 +815,7 @@ class LQR(Control):
     Raises
     ------
     UnknownNameError, InputError, InertiaError, SingularError
-        As `Configuration.state_space`; also for weights that are not symmetric and positive, a mechanism that
+        As `Linearization.state_space`; also for weights that are not symmetric and positive, a mechanism that
         the actuators cannot stabilize, and a configuration at which they cannot hold it.
 
     References
@@ -875,7 +875,7 @@ class LQR(Control):
                 got=float(effort[k]),
             )
         self._effort = effort[places]
-        model = c.state_space(inputs=acting, wrt=self._wrt, motors=False)
+        model = c.linearize(wrt=self._wrt).state_space(inputs=acting)
         Q, R, S = _weight("Q", Q, len(model.states), False), _weight("R", R, len(acting), True), None
         if sample_time is not None:
             try:

@@ -33,7 +33,7 @@ equation               function
 (3-45) to (3-46)       `kic.kinematics.coefficients.Coefficients.inverse`
 (3-47)                 `kic.kinematics.jets.invert`
 (3-47)                 `kic.kernels.transferred_influence.third_motion`
-(3-48)                 `kic.Configuration.state_space`
+(3-48)                 `kic.linear.linearize.Linearization.state_space`
 (3-49) to (3-52)       `kic.linear.state_space.StateSpace.transfer`
 (3-53)                 `kic.linear.linearize.commutator`
 (4-1) to (4-2)         `kic.kinematics.closure_rows.all_closure_rows`

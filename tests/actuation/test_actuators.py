@@ -82,7 +82,7 @@ def test_motors_drive_distances() -> None:
     force = c.joint_forces([0.1], [0.0]).effort
     assert drive.torque == pytest.approx(force / 600, rel=1e-12)
     assert drive.speed == pytest.approx([60.0], rel=1e-12)
-    assert c.state_space().A.shape == (2, 2)
+    assert c.linearize().state_space().A.shape == (2, 2)
     with raises(kic.ModelError, key="motors[0].joints", name="rum"):
         boom(motors=[replace(screw, joints=["rum"])])
 

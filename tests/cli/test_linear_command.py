@@ -43,7 +43,7 @@ def test_json_matches_the_python_result() -> None:
     assert data["stability"] is None
     values = np.array(data["modes"]["eigenvalues"])
     assert np.array_equal(values[:, 0] + 1j * values[:, 1], lin.modes().eigenvalues)
-    s = m.at({"A": 1.2, "E": 1.5}).state_space([2.0, 0.0], wrt=["coupler.x", "coupler.y"])
+    s = m.at({"A": 1.2, "E": 1.5}).linearize([2.0, 0.0], wrt=["coupler.x", "coupler.y"]).state_space()
     for letter in "ABCD":
         assert np.array_equal(
             np.array(data["state_space"][letter]).reshape(getattr(s, letter).shape), getattr(s, letter)

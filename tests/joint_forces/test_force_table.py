@@ -118,7 +118,7 @@ def test_frequency_response_of_a_damped_pendulum() -> None:
         [kic.Joint("A", "revolute", ("ground", "rod"), (0, 0, 0), (0, 0, 1), damping=0.3)],
         gravity=(0, -9.81, 0),
     )
-    s = m.at([0.0]).state_space()
+    s = m.at([0.0]).linearize().state_space()
     w = np.array([[0.0, 1.0], [3.0, 40.0]])
     inertia, k = 0.2 + 2.0 * 0.25, 2.0 * 9.81 * 0.5
     expected = 1 / (k - inertia * w**2 + 0.3j * w)
@@ -127,14 +127,14 @@ def test_frequency_response_of_a_damped_pendulum() -> None:
     z = np.exp(1j * w * 0.01)
     by_hand = [d.C @ np.linalg.inv(x * np.eye(2) - d.A) @ d.B + d.D for x in z.ravel()]
     assert np.allclose(d.frequency_response(w).reshape(-1, 1, 1), np.array(by_hand)[:, :1, :1])
-    both = m.at([[0.0], [np.nan]], failures="mask").state_space().frequency_response([1.0])
+    both = m.at([[0.0], [np.nan]], failures="mask").linearize().state_space().frequency_response([1.0])
     assert both.shape == (2, 1, 1, 1)
     assert np.isfinite(both[0]).all()
     assert np.isnan(both[1]).all()
     for wrong in ("fast", np.nan, [np.inf]):
         with raises(kic.InputError, key="omega"):
             s.frequency_response(wrong)
-    free = m.replace("A", damping=0.0).replace(gravity=(0, 0, 0)).at([0.0]).state_space()
+    free = m.replace("A", damping=0.0).replace(gravity=(0, 0, 0)).at([0.0]).linearize().state_space()
     with raises(kic.InputError, key="omega"):
         free.frequency_response(0.0)
 

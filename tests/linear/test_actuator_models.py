@@ -34,15 +34,20 @@ def test_linearization_with_constant_efforts_of_actuators():
 def test_state_space_with_inputs_of_actuators():
     m = kic.load("four-bar")
     c = m.at({"A": 1.2})
-    s = c.state_space(effort=EFFORTS, inputs=["D", "A", "tip.x"])
+    s = c.linearize(effort=EFFORTS).state_space(inputs=["D", "A", "tip.x"])
     G = c.coefficients(["D", "A", "tip.x"], order=1).G
     assert s.inputs == ("D", "A", "tip.x")
     assert np.abs(s.B[1:] - np.linalg.inv(c.dynamics().I) @ G.T).max() < 1e-12 * np.abs(s.B).max()
     assert s.A[1, 0] == pytest.approx(c.linearize(effort=EFFORTS).forward_dynamics(dq=[1.0])[0])
     path = m.path({"A": [1.1, 1.2]})
-    assert np.abs(path.state_space(inputs=["D"]).B[1] - c.state_space(inputs=["D"]).B).max() < 1e-10
+    assert (
+        np.abs(
+            path.linearize().state_space(inputs=["D"]).B[1] - c.linearize().state_space(inputs=["D"]).B
+        ).max()
+        < 1e-10
+    )
     with pytest.raises(kic.UnknownNameError):
-        c.state_space(inputs=["nothing"])
+        c.linearize().state_space(inputs=["nothing"])
 
 
 def test_equilibrium_with_efforts_of_actuators():

@@ -48,7 +48,7 @@ def test_the_arm_of_the_source() -> None:
     assert mismatch(bare.C, np.array(CASE["dT_dphid"])) < 1e-12
     assert mismatch(c.dynamics(motors=True).I, np.array(CASE["I_star_with_rotor"])) < 1e-12
     assert mismatch(c.motor_demand(v, a, np.zeros(3)).current, np.array(CASE["i"])) < 1e-12
-    s = c.state_space(v, a)
+    s = c.linearize(v, a, motors=True).state_space()
     assert mismatch(s.A, np.array(CASE["F"])) < 1e-12
     assert mismatch(s.B, np.array(CASE["Gin"])) < 1e-12
     assert s.states == (*c.coordinates, "j1.rate", "j2.rate", "j3.rate", *(f"M{k}.current" for k in range(3)))
@@ -147,7 +147,7 @@ def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
     train = m._model.drive_train
     M, K = m.dof, len(m.motors)
     v, a = rng.normal(size=(2, M))
-    s = c.state_space(v, a, wrt=wrt)
+    s = c.linearize(v, a, wrt=wrt, motors=True).state_space()
     current = c.motor_demand(v, a, np.zeros(M), wrt=wrt).current
     voltage = c.motor_demand(v, a, np.zeros(M), wrt=wrt).voltage
     assert mismatch(nonlinear(c, v, current, voltage, train, wrt)[0], a) < 1e-8
@@ -174,10 +174,10 @@ def test_transfer_and_question_are_the_same() -> None:
     c = random_posture(rng, m)
     v, a = rng.normal(size=(2, 6))
     hand = c.coefficients("b5", order=3)
-    first = c.state_space(v, a, outputs=["p5", "j0.rate", "b5.wx", "M1.current"])
+    first = c.linearize(v, a, motors=True).state_space(outputs=["p5", "j0.rate", "b5.wx", "M1.current"])
     there = first.transfer(hand)
-    asked = c.state_space(
-        hand.velocity(v), hand.acceleration(v, a), wrt="b5", outputs=["p5", "j0.rate", "b5.wx", "M1.current"]
+    asked = c.linearize(hand.velocity(v), hand.acceleration(v, a), wrt="b5", motors=True).state_space(
+        outputs=["p5", "j0.rate", "b5.wx", "M1.current"]
     )
     allowed = 1e3 * np.finfo(float).eps * float(hand.condition()) ** 3
     for letter in "ABCD":
@@ -196,7 +196,7 @@ def test_efforts_and_forces_as_inputs() -> None:
     c = random_posture(rng, m)
     v, a = rng.normal(size=(2, 5))
     names = ["j1.2", "push", "thrust.y", "twist", "wrench.z"]
-    s = c.state_space(v, a, inputs=names)
+    s = c.linearize(v, a).state_space(inputs=names)
     assert s.inputs == (
         "j1.2", "push.x", "push.y", "push.z", "thrust.y", "twist.x", "twist.y", "twist.z", "wrench.z",
     )  # fmt: skip
@@ -217,7 +217,7 @@ def test_efforts_and_forces_as_inputs() -> None:
     four = replace(four, forces=[kic.Force("push", "tip", (1, 2, 0), axes="body"), kic.Force("none", "pin")],
                    points=[*four.points, kic.Point("pin", "ground", (0, 0, 0))])  # fmt: skip
     many = four.path({"A": 1 + np.linspace(0, 1, 4)})
-    gain = many.state_space(inputs=["push", "none"]).B
+    gain = many.linearize().state_space(inputs=["push", "none"]).B
     assert gain.shape == (4, 2, 6)
     assert not gain[..., 3:].any()
     for name, force in (("push", np.eye(3)),):
@@ -233,7 +233,9 @@ def test_outputs() -> None:
     c = m.at(rng.normal(size=6))
     v = rng.normal(size=6)
     a = c.dynamics().forward_dynamics(v, c.dynamics().inverse_dynamics(v, np.zeros(6)))
-    s = c.state_space(v, a, outputs=["tool.x", "tool.rate", "link6.wy", "elbow", "M1.current"])
+    s = c.linearize(v, a, motors=True).state_space(
+        outputs=["tool.x", "tool.rate", "link6.wy", "elbow", "M1.current"]
+    )
     assert s.outputs == (
         "tool.x",
         "tool.x.rate",
@@ -264,10 +266,10 @@ def test_reduced_models() -> None:
     m = geared(rng, kic.load("four-bar"), ["A"], inductance=1.0)
     c = m.at({"A": 1.2})
     v, a = np.array([3.0]), np.array([0.0])
-    reduced = c.state_space(v, a, outputs=["A", "M0.current"], reduced=True)
+    reduced = c.linearize(v, a, motors=True).state_space(outputs=["A", "M0.current"], reduced=True)
     assert reduced.states == ("A", "A.rate")
     none = replace(m, motors=[replace(m.motors[0], inductance=0.0)]).at({"A": 1.2})
-    same = none.state_space(v, a, outputs=["A", "M0.current"])
+    same = none.linearize(v, a, motors=True).state_space(outputs=["A", "M0.current"])
     for letter in "ABCD":
         assert mismatch(getattr(same, letter), getattr(reduced, letter)) < 1e-14
     k, R, ke = (getattr(m.motors[0], key) for key in ("torque_constant", "resistance", "speed_constant"))
@@ -278,7 +280,12 @@ def test_reduced_models() -> None:
     # the full model's slow eigenvalues come near as the inductance goes, to first order
     missed = []
     for L in (1e-5, 1e-6):
-        full = replace(m, motors=[replace(m.motors[0], inductance=L)]).at({"A": 1.2}).state_space(v, a)
+        full = (
+            replace(m, motors=[replace(m.motors[0], inductance=L)])
+            .at({"A": 1.2})
+            .linearize(v, a, motors=True)
+            .state_space()
+        )
         values = full.eigenvalues
         slow = values[np.argsort(np.abs(values))[:2]]
         missed.append(np.abs(np.sort_complex(slow) - np.sort_complex(reduced.eigenvalues)).max())
@@ -293,7 +300,7 @@ def test_linear_and_nonlinear_motion_differ_to_second_order() -> None:
     m = replace(kic.load("horn-two-link"), gravity=(0, -9.81, 0))
     start = np.array([-1.2, 0.4])
     T = m.at(start).dynamics().inverse_dynamics(np.zeros(2), np.zeros(2))
-    s = m.at(start).state_space()
+    s = m.at(start).linearize().state_space()
     assert s.inputs == ("shoulder", "elbow")
     disturbed = np.array([0.7, -0.4, 0.3, 0.9])
 
@@ -320,7 +327,7 @@ def test_turning_states_of_a_ball() -> None:
     c = m.at([0.3, -0.2, 0.5])
     v = np.array([1.0, -2.0, 3.0])
     T = np.array([0.3, 0.1, -0.2])
-    s = c.state_space(v, effort=T)
+    s = c.linearize(v, effort=T).state_space()
     x0 = np.array([0.3, -0.2, 0.5, 0.1, 0.4, -0.3])
 
     def after(size: float, time: float):
@@ -362,7 +369,7 @@ def test_discrete_models() -> None:
     rng = np.random.default_rng(13)
     m = geared(rng, kic.load("puma560"), list(kic.load("puma560").coordinates))
     c = m.at(rng.normal(size=(2, 1, 6)))
-    s = c.state_space()
+    s = c.linearize(motors=True).state_space()
     discrete = s.discretize(0.01)
     assert discrete.dt == 0.01
     assert discrete.A.shape == s.A.shape == (2, 1, 18, 18)
@@ -384,33 +391,33 @@ def test_discrete_models() -> None:
     with raises(kic.InputError, key="dt"):
         discrete.transfer(c.coefficients("link6", order=3))
     assert "every 0.01 in time" in str(discrete.summary())
-    masked = m.at(np.array([[0.1] * 6, [np.nan] * 6]), failures="mask").state_space()
+    masked = m.at(np.array([[0.1] * 6, [np.nan] * 6]), failures="mask").linearize(motors=True).state_space()
     assert np.isnan(masked.A[1]).all()
     assert np.isnan(masked.discretize(0.1).A[1]).all()
     assert np.isnan(masked.eigenvalues[1]).all()
     assert np.isfinite(masked.eigenvalues[0]).all()
-    empty = m.at(np.zeros((0, 6))).state_space()
+    empty = m.at(np.zeros((0, 6))).linearize(motors=True).state_space()
     assert empty.A.shape == (0, 18, 18)
     assert "empty batch" in str(empty.summary())
 
 
 def test_hand_over_to_scipy() -> None:
     c = kic.load("four-bar").at({"A": 1.2})
-    s = c.state_space(outputs=["tip.x", "A.rate"])
+    s = c.linearize().state_space(outputs=["tip.x", "A.rate"])
     handed = s.to_scipy()
     assert isinstance(handed, StateSpace)
     assert np.array_equal(handed.A, s.A)
     assert np.array_equal(handed.C, s.C)
     assert handed.dt is None
     assert s.discretize(0.1).to_scipy().dt == 0.1
-    many = kic.load("four-bar").path({"A": [1.2, 1.3]}).state_space()
+    many = kic.load("four-bar").path({"A": [1.2, 1.3]}).linearize().state_space()
     for question in (many.to_scipy, many.to_control):
         with raises(kic.InputError, got=(2,)):
             question()
 
 
 def test_hand_over_to_python_control(monkeypatch) -> None:
-    s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x", "A.rate"])
+    s = kic.load("four-bar").at({"A": 1.2}).linearize().state_space(outputs=["tip.x", "A.rate"])
     monkeypatch.setitem(sys.modules, "control", None)
     with raises(kic.MissingExtraError, extra="control"):
         s.to_control()
@@ -430,7 +437,7 @@ def test_hand_over_to_python_control(monkeypatch) -> None:
 
 def test_python_control_takes_it() -> None:
     control = pytest.importorskip("control")
-    s = kic.load("four-bar").at({"A": 1.2}).state_space(outputs=["tip.x"])
+    s = kic.load("four-bar").at({"A": 1.2}).linearize().state_space(outputs=["tip.x"])
     handed = s.to_control()
     assert isinstance(handed, control.StateSpace)
     for letter in "ABCD":
@@ -448,7 +455,11 @@ def test_python_control_agrees_with_scipy() -> None:
     """Steps of an arm with motors, continuous and in time steps; in series with what python-control makes."""
     control = pytest.importorskip("control")
     m = freeman()
-    s = m.at(CASE["phi"]).state_space(CASE["phid"], CASE["phidd"], outputs=["hand.x", "hand.y", "M1.current"])
+    s = (
+        m.at(CASE["phi"])
+        .linearize(CASE["phid"], CASE["phidd"], motors=True)
+        .state_space(outputs=["hand.x", "hand.y", "M1.current"])
+    )
     t = np.linspace(0, 0.2, 41)
     step = control.step_response(s.to_control(), t)
     assert step.state_labels[-1] == "M2_current"
@@ -485,25 +496,31 @@ def test_invalid_arguments() -> None:
     m = replace(m, motors=[*m.motors, kic.Motor("P", ["D"])])
     c = m.at({"A": 1.2})
     with raises(kic.UnknownNameError, name="M9"):
-        c.state_space(inputs=["M9"], motors=True, wrt="A", outputs="A")
+        c.linearize(motors=True, wrt="A").state_space(inputs=["M9"], outputs="A")
     with raises(kic.InputError, key="inputs"):
-        kic.load("four-bar").at().state_space(inputs=["A", "A"])
+        kic.load("four-bar").at().linearize().state_space(inputs=["A", "A"])
     with raises(kic.UnknownNameError, name="nowhere"):
-        kic.load("four-bar").at().state_space(outputs=["nowhere.rate"])
+        kic.load("four-bar").at().linearize().state_space(outputs=["nowhere.rate"])
     with raises(kic.InputError, dof=1):
-        c.state_space([1.0])  # the second motor's gearing changes, and its torque is open
+        c.linearize(
+            [1.0], motors=True
+        ).state_space()  # the second motor's gearing changes, and its torque is open
     one = replace(m, motors=[kic.Motor("P", ["A"])]).at({"A": 1.2})
     with raises(kic.InputError, key="outputs"):
-        one.state_space(outputs=["P.current"])
-    plain = one.state_space()
+        one.linearize(motors=True).state_space(outputs=["P.current"])
+    plain = one.linearize(motors=True).state_space()
     assert plain.inputs == ("P",)
     assert plain.B[1, 0] == pytest.approx(1 / float(one.dynamics().I[0, 0]))
-    bare = m.at({"A": 1.2}).state_space(motors=False)
+    bare = m.at({"A": 1.2}).linearize().state_space()
+    with raises(kic.InputError, key="motors", name="M0"):
+        c.linearize().state_space(outputs=["A", "M0.current"])
+    with raises(kic.InputError, key="fixed"):
+        kic.load("five-bar").at().linearize().with_fixed("A").state_space()
     assert bare.states == ("A", "A.rate")
     assert bare.inputs == ("A",)
     with raises(kic.InputError, function="state_space()"):
-        kic.load("four-bar").sensitivity(lambda x: x.at().state_space().A, "crank.mass")
-    s = kic.load("four-bar").at().state_space()
+        kic.load("four-bar").sensitivity(lambda x: x.at().linearize().state_space().A, "crank.mass")
+    s = kic.load("four-bar").at().linearize().state_space()
     with raises(kic.InputError, columns=("shoulder", "elbow")):
         s.transfer(kic.load("horn-two-link").at([0.1, 1.0]).coefficients(["tip.x", "tip.y"], order=3))
     with raises(kic.InputError, key="order"):

@@ -323,7 +323,7 @@ def test_poles_of_the_regulator() -> None:
         m = kic.load(name)
         c = m.at(at)
         control = co.LQR(m, [100.0, 50.0, 1.0, 2.0], [0.1, 0.2], near=c, actuators=actuators)
-        ss, q = c.state_space(motors=False), np.array([c.value(x) for x in c.coordinates])
+        ss, q = c.linearize().state_space(), np.array([c.value(x) for x in c.coordinates])
         closed = ss.A - ss.B @ control.K
         assert np.linalg.eigvals(closed).real.max() < 0
         # derivatives of the closed loop in the nonlinear equations of motion
@@ -366,7 +366,7 @@ def test_regulator_of_an_underactuated_mechanism() -> None:
         with raises(kic.InputError, key="actuators", got=("x",), expected=("x", "hinge")):
             m.simulate(**short, **given)
     held = co.LQR(m, 1.0, 0.1, actuators="x", sample_time=0.01)
-    ss = m.at([0.0, 0.0]).state_space(inputs="x").discretize(0.01)
+    ss = m.at([0.0, 0.0]).linearize().state_space(inputs="x").discretize(0.01)
     assert np.abs(np.linalg.eigvals(ss.A - ss.B @ held.K)).max() < 1
     with raises(kic.InputError, key="near", name="hinge"):
         co.LQR(m, 1.0, 0.1, near=m.at([0.0, 0.3]), actuators="x")
@@ -414,7 +414,7 @@ def test_gain_of_held_efforts_has_the_least_integral(name: str) -> None:
     Q, R = np.diag([100.0, 50.0][:n] + [1.0, 2.0][:n]), np.diag([0.1, 0.2][:n])
     Q[0, -1] = Q[-1, 0] = 0.3
     K = co.LQR(m, Q, R, near=c, sample_time=h).K
-    best = cost_and_gain(K, *held(c.state_space(motors=False), Q, R, h))[1]
+    best = cost_and_gain(K, *held(c.linearize().state_space(), Q, R, h))[1]
     assert mismatch(K, best) < 1e-9
 
 
@@ -424,7 +424,7 @@ def test_simulated_cost_of_held_efforts() -> None:
     Q, R, x = np.diag([10.0, 1.0]), np.array([[0.1]]), np.array([0.3, -0.2])
     control = co.LQR(m, Q, R, sample_time=h)
     assert mismatch(control.K, np.array([[3.02756046, 2.64040398]])) < 1e-8
-    P, _ = cost_and_gain(control.K, *held(m.at().state_space(), Q, R, h))
+    P, _ = cost_and_gain(control.K, *held(m.at().linearize().state_space(), Q, R, h))
     t = np.linspace(0.0, 25 * h, 101)
     run = m.simulate(t, near=m.at(x[:1]), qd=x[1:], controller=control, sample_time=h, rtol=1e-12, atol=1e-14)
     states, effort = np.hstack([run.q, run.qd]), run.control.effort

@@ -37,10 +37,10 @@ def test_a_closed_mechanism_about_its_equilibrium() -> None:
     rest = m.find_equilibrium()
     assert rest.stability == "asymptotically stable"
     c = rest.configuration
-    scale = float(np.abs(c.state_space().eigenvalues).max())
+    scale = float(np.abs(c.linearize().state_space().eigenvalues).max())
     t = np.linspace(0, 2.0 / scale, 9)
     for wrt, unit in (("A", 1.0), ("tip.x", m._model.length)):
-        s = c.state_space(wrt=wrt)
+        s = c.linearize(wrt=wrt).state_space()
         x0 = np.array([0.8, 0.5 * scale]) * unit * 0.5
         rested = np.array([float(c.value(wrt)), 0.0])
         missed = []
@@ -57,7 +57,7 @@ def test_an_effort_set_on_at_rest() -> None:
     """A step of the crank's torque agrees with the linear model in scipy.signal.lsim, including the tip."""
     m = hanging()
     c = m.find_equilibrium().configuration
-    s = c.state_space(inputs=["A"], outputs=["tip.x", "tip.y", "A"])
+    s = c.linearize().state_space(inputs=["A"], outputs=["tip.x", "tip.y", "A"])
     scale = float(np.abs(s.eigenvalues).max())
     t = np.linspace(0, 3.0 / scale, 11)
     torque = 0.3 * scale**2 * float(c.dynamics().I[0, 0])
@@ -79,7 +79,7 @@ def parted(
     fine = np.linspace(0, way.duration, 161)
     course = way.on(m, fine, near=start)
     effort = make_interp_spline(fine, course.effort(), k=7)
-    space = course.configuration.state_space(course.motion.qd, course.motion.qdd, wrt=wrt)
+    space = course.configuration.linearize(course.motion.qd, course.motion.qdd, wrt=wrt).state_space()
     A = make_interp_spline(fine, space.A, k=7)
     t = np.linspace(0, way.duration, 7)
     M = way.size

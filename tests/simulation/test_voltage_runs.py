@@ -184,7 +184,7 @@ def test_small_disturbances_match_the_state_space_model() -> None:
     m = kic.load("puma560-motors")
     start = m.at([0, 0.3, -0.4, 0.2, 0.5, 0])
     hold = start.motor_demand(np.zeros(6), np.zeros(6), np.zeros(6))
-    s, step = start.state_space(), np.array([1.0, -2.0, 1.0, 0.5, -0.5, 0.3])
+    s, step = start.linearize(motors=True).state_space(), np.array([1.0, -2.0, 1.0, 0.5, -0.5, 0.3])
     assert s.states[12:] == tuple(f"{name}.current" for name in s.inputs)
     d, t = s.discretize(0.05), [0, 0.05]
     linear = d.B @ step
