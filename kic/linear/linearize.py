@@ -344,7 +344,7 @@ def load_gains(
 
 
 class Source(NamedTuple):
-    """What is linearized: arguments of `linearize`."""
+    """Arguments of `linearize`, for the state space of its result."""
 
     configuration: Configuration
     wrt: str | Iterable[str] | None
