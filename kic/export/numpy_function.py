@@ -114,7 +114,10 @@ def matched(
     missing = [a.name for a in inputs if a.name not in given and not defaulted(a)]
     if wrong or missing:
         key, rule = (wrong[0], "must be left out") if wrong else (missing[0], "must be given")
-        raise InputError(f"`{key}` {rule}. Inputs of `{function}` are {', '.join(names)}.", key=key)
+        message = f"`{key}` {rule}. Inputs of `{function}` are {', '.join(names)}."
+        if key in ("q", "values") and "state" in names:
+            message += " Give `Configuration.state`, or export with close=True, which takes coordinates `q`."
+        raise InputError(message, key=key)
     return {a.name: given.get(a.name, a.default) for a in inputs}
 
 

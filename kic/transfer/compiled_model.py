@@ -22,8 +22,9 @@ from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.scaling import EPS
 from kic.kinematics.state import phi_of
-from kic.kinematics.tree import Tree
+from kic.kinematics.tree import PLANARITY_ATOL, Tree
 from kic.numerics.arguments import check_order, names_of
+from kic.numerics.linalg import unit
 from kic.transfer.closure import PLACE_RTOL, Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityTransfer, LinearTransfer
@@ -435,7 +436,7 @@ class CompiledModel:
         named = [*labels, *(f"{one}: {n}" for one, n in zip(held, counts, strict=True))]
         remedy = f"Name {self.dof - count} more." if count < self.dof else f"Name {self.dof}."
         if not self.dof:
-            remedy = "It does not move: name none."
+            remedy = f"It does not move: name none.{self._oblique_hinge()}"
         if named and not held and count < self.dof and self.mobility().regular:
             remedy += f" With {either(labels, 'and')} held, {self.unconstrained_coordinates(names)} can move."
             remedy = f"{remedy} {self.transfer(names).undriven_freedom()}".rstrip()
@@ -451,12 +452,23 @@ class CompiledModel:
             count=count,
         )
 
+    def _oblique_hinge(self) -> str:
+        """Return a sentence on the only hinge that is not parallel to the others; '' if there is none."""
+        hinges = [joint for joint in self.description.joints if joint.type == "revolute"]
+        axes = np.array([unit(joint.axis).real for joint in hinges]).reshape(-1, 3)
+        apart = np.linalg.norm(np.cross(axes[:, None], axes), axis=-1) > PLANARITY_ATOL
+        for joint, others in zip(hinges, apart, strict=True):
+            if len(hinges) > 3 and others.sum() == len(hinges) - 1 and not apart[others][:, others].any():
+                return f" The axes of all hinges but '{joint.name}' are parallel."
+        return ""
+
     def _unnamed(self) -> str:
         """Return the error text for a mechanism with more joint coordinates than degrees of freedom."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
             caveat = self.mobility().caveat()
-            return f"{head}. It does not move: add `coordinates = []`. {caveat}".rstrip()
+            still = f"It does not move: add `coordinates = []`.{self._oblique_hinge()}"
+            return f"{head}. {still} {caveat}".rstrip()
         if self.has_complex_step:
             return self.real._unnamed()
         closure, names = self.closure(self.coordinates), self.coordinates

@@ -287,7 +287,7 @@ def tilt_sentence(turns: Sequence[Turn]) -> str:
         if turn.axis is None:
             words.append(f"the frame {of}")
         else:
-            words.append(f"the axis {of} to ({', '.join(f'{x:.5g}' for x in turn.axis + 0.0)})")
+            words.append(f"the axis {of} to ({', '.join(f'{x:.5g}' for x in np.round(turn.axis, 6) + 0.0)})")
     return f"Turning {either(words)} makes a condition of its loops redundant." if words else ""
 
 

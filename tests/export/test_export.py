@@ -635,6 +635,11 @@ def test_invalid_arguments() -> None:
         f(m.at().state)
     with raises(kic.InputError, key="qd"):
         f(m.at().state, [1.0, 2.0, 3.0], [0.0, 0.0])
+    with raises(kic.InputError, key="q") as caught:
+        f(q=[1.2, 1.6], qd=[1.0, 2.0], qdd=[0.0, 0.0])
+    assert str(caught.value).endswith("or export with close=True, which takes coordinates `q`.")
+    closed = m.export("inverse_dynamics", to="numpy", close=True)  # as it says
+    assert np.isfinite(closed(q=[1.2, 1.6], qd=[1.0, 2.0], qdd=[0.0, 0.0])["effort"]).all()
     with raises(kic.InputError):
         f(m.at().state, [1.0, 2.0], [0.0, 0.0], [1.0])
     with raises(kic.InputError, batches={"state": (), "qd": (2,), "qdd": (3,)}):
