@@ -75,7 +75,7 @@ PIECES = (
         "panda",
         "A Panda arm with the velocity ellipsoid of its flange",
         'c = kic.load("panda").at(); '
-        'c.draw().ellipsoid(c.ellipsoid("velocity", ["flange.x", "flange.y", "flange.z"]))',
+        'c.draw().ellipsoid(c.ellipsoid(["flange.x", "flange.y", "flange.z"]))',
     ),
     Piece(
         "three-finger-hand",

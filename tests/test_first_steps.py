@@ -86,6 +86,8 @@ def test_messages_name_the_way_out() -> None:
     with pytest.raises(kic.UnknownNameError, match=r"link7\.euler_xyz"):
         kic.load("panda").at().value("link7.theta")
     with pytest.raises(kic.UnknownNameError, match="transmission, min_singular_value, static_effort"):
+        m.sweep({"A": [0.0, 1.0]}, "dexterity")
+    with pytest.raises(kic.InputError, match=r"Give kic\.metrics\.condition\(rows\)"):
         m.sweep({"A": [0.0, 1.0]}, "condition")
     with pytest.raises(kic.InputError, match=r"RigidTransform\.from_matrix"):
         kic.load("panda").at({"link7": np.eye(4)})
@@ -105,9 +107,9 @@ def test_missing_attributes_name_where_the_result_is() -> None:
     m = kic.load("four-bar")
     c, found = m.at(), m.find_equilibrium()
     for owner, name, instead in (
-        (m, "state_space", r"at\(values\)\.state_space"),
+        (m, "state_space", r"at\(values\)\.linearize\(\)\.state_space"),
         (m, "coefficients", r"at\(values\)\.coefficients"),
-        (found, "state_space", r"configuration\.state_space"),
+        (found, "state_space", r"configuration\.linearize\(\)\.state_space"),
         (found, "eigenvalues", r"modes\.eigenvalues"),
         (c.operational_space("tip.x"), "mass_matrix", "Lambda"),
     ):

@@ -23,7 +23,7 @@ BOUNDS = {
     "operational_space": (26, 8, 18),
     "resolve": (63, 13, 40),
     "joint_forces": (63, 12, 35),
-    "linearize": (188, 17, 72),
+    "linearize": (189, 17, 73),
     # the number of steps depends on the last bits of the processor
     "simulate": (18000, 30, 5500),
 }

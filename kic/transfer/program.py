@@ -838,6 +838,9 @@ class OutputMotion(NamedTuple):
     acceleration: np.ndarray
     jerk: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"<OutputMotion: {', '.join(self._fields)} of shape {np.shape(self.value)}>"
+
 
 def output_motion_function(
     model: CompiledModel, transfer: Transfer, names: tuple[str, ...]

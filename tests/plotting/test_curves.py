@@ -94,7 +94,8 @@ def test_metrics_are_found_by_their_argument():
     assert s["tip.x"].shape == (2,)
     assert set(dir(kic.metrics)) == {
         "force", "inertia", "inverse_condition_number", "manipulability", "mass", "min_singular_value",
-        "static_effort", "transmission", "value", "assembly_modes",
+        "static_effort", "transmission", "value", "assembly_modes", "condition", "mechanical_advantage",
+        "transmission_angle",
     }  # fmt: skip
     assert dir(kic.trajectory) == kic.trajectory.__all__
 
