@@ -74,8 +74,7 @@ PIECES = (
     Piece(
         "panda",
         "A Panda arm with the velocity ellipsoid of its flange",
-        'c = kic.load("panda").at(); '
-        'c.draw().ellipsoid(c.ellipsoid(["flange.x", "flange.y", "flange.z"]))',
+        'c = kic.load("panda").at(); c.draw().ellipsoid(c.ellipsoid(["flange.x", "flange.y", "flange.z"]))',
     ),
     Piece(
         "three-finger-hand",

@@ -511,7 +511,9 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(kic.ModelFileError, match=r"part\.stl: is not TOML: .* end in \.toml, "):
         kic.load("part.stl")
     (tmp_path / "run.npz").write_bytes(b"PK")
-    with pytest.raises(kic.ModelFileError, match=r"run\.npz: is a zip archive.* kic\.results\.Simulation\.load reads"):
+    with pytest.raises(
+        kic.ModelFileError, match=r"run\.npz: is a zip archive.* kic\.results\.Simulation\.load reads"
+    ):
         kic.load("run.npz")
     for nothing in (5, None, b"puma560", ["puma560"], kic):
         with raises(kic.InputError, key="model"):
