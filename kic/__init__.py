@@ -211,8 +211,9 @@ def _import_name(owner: str, name: str) -> Any:
         message = f"module '{owner}' has no attribute '{name}'"
         if name in _COUNTERPARTS:
             message += f". Use {_COUNTERPARTS[name]}."
-        elif name in import_module("kic.results").__all__:
-            message += f". Use kic.results.{name}."
+        for place in ("kic", "kic.results"):
+            if name in import_module(place).__all__:
+                message += f". Use {place}.{name}."
         raise AttributeError(message, name=name, obj=module)
     home = import_module(f"kic.{homes[name]}")
     # a package may have a module of its own name

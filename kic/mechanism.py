@@ -146,7 +146,7 @@ class Mechanism(Printable, MechanismDescription):
         "dynamics": "at(values).dynamics()",
         "operational_space": "at(values).operational_space(of)",
         "linearize": "at(values).linearize()",
-        "state_space": "at(values).linearize().state_space()",
+        "state_space": "at(values).linearize().state_space(), with motors=True of linearize for motors",
         "show": "draw(), or view() in the browser",
         "plot": "draw()",
         "locked": "lock(values)",

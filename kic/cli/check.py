@@ -95,18 +95,25 @@ def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
 
     places = [joint.at for joint in mechanism.joints if joint.at is not None]
     size, unit = max((dist(places[0], place) for place in places), default=0.0), mechanism.units.length
+    # of the bodies with joints off the origin: all are in thousandths if the file mixes units
+    thousandths, others = list[str](), list[str]()
     for body in mechanism.bodies:
         own = [j.at for j in mechanism.joints if body.name in j.bodies and j.at is not None]
         if body.com is None or not own or not size:
             continue
         gap, reach = min(dist(body.com, place) for place in own), max(hypot(*place) for place in own)
-        radius, apart = hypot(*body.com), ""
         if gap > DISTANCE_SHARE_MAX * size:
-            apart = f"{gap:.3g} {unit} from its nearest joint, and the joints are within {size:.3g} {unit}"
-        elif THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach:
-            apart = f"{radius:.3g} {unit} from the origin, and a joint of the body {reach:.3g} {unit}"
-        if apart:
-            yield f"the centre of mass of {body.name} is {apart}. Give all lengths in one unit."
+            yield (
+                f"the centre of mass of {body.name} is {gap:.3g} {unit} from its nearest joint, and the "
+                f"joints are within {size:.3g} {unit}. Give all lengths in one unit."
+            )
+        elif (radius := hypot(*body.com)) and reach:
+            small = THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach
+            (thousandths if small else others).append(
+                f"the centre of mass of {body.name} is {radius:.3g} {unit} from the origin, and a joint of "
+                f"the body {reach:.3g} {unit}. If these are two units, give all lengths in one."
+            )
+    yield from thousandths if not others else ()
 
 
 def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:

@@ -83,6 +83,12 @@ class _DefaultNames(tuple[str, ...]):
     __slots__ = ()
 
 
+class _DefaultGravity(tuple[float, float, float]):
+    """Gravity that was not given. `replace` passes it as an argument, which then stands for the default."""
+
+    __slots__ = ()
+
+
 class _RowNames:
     """Single rows of an argument with names of parts; a tuple also where the argument is left out."""
 
@@ -147,8 +153,10 @@ class MechanismDescription:
         label = valid.check_part(self, "mechanism", closure_tolerance=valid.share, **texts)
         if not isinstance(self.units, Units):
             raise invalid_part(label, "units", "must be Units", self.units)
-        gravity = default_gravity(self.units) if self.gravity is None else self.gravity
-        assign(self, gravity=valid.vector(label, "gravity", gravity))
+        if self.gravity is None or isinstance(self.gravity, _DefaultGravity):
+            assign(self, gravity=_DefaultGravity(default_gravity(self.units, label)))
+        else:
+            assign(self, gravity=valid.vector(label, "gravity", self.gravity))
         for part_type, kind in _KIND.items():
             parts = listed(label, kind, getattr(self, kind), f"{part_type.__name__} parts")
             for i, part in enumerate(parts):

@@ -101,13 +101,13 @@ def _units_of_size(quantity: str, size: float) -> list[str]:
     return [name for name, value in SI_VALUES[quantity].items() if isclose(value, size, rel_tol=_SIZE_RTOL)]
 
 
-def default_gravity(units: Units) -> tuple[float, float, float]:
+def default_gravity(units: Units, owner: str) -> tuple[float, float, float]:
     """Return the acceleration of gravity, −9.81 m/s² along z, in units of a mechanism."""
     length, time = SI_VALUES["length"].get(units.length), SI_VALUES["time"].get(units.time)
     if length is None or time is None:
         raise ModelError(
-            f"`gravity` must be given in {units.length}/{units.time}², a unit of unknown size. Write "
-            "gravity = [0, 0, 0] for none.",
+            f"{owner}: `gravity` must be given in {units.length}/{units.time}², a unit of unknown size. "
+            "Write gravity = [0, 0, 0] for none.",
             key="gravity",
         )
     return 0.0, 0.0, -9.81 * time**2 / length

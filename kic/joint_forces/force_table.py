@@ -13,14 +13,15 @@ from kic.description.table_columns import effort_columns
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
+from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arguments import names_of
 from kic.numerics.tables import DataTable, TableAxis, Variable, batch_axes
 
 
-def mechanical_advantage(c: Configuration, of: Any, wrt: Any) -> np.ndarray:
+def mechanical_advantage(u: Coefficients) -> np.ndarray:
     """Return efforts at rows per effort of each coordinate, 1/G (..., P, M)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(1.0 / c.coefficients(of, order=1, wrt=wrt).G)
+        return np.asarray(1.0 / u.G)
 
 
 def advantage_unit(description: MechanismDescription, row: str, coordinate: str) -> str:
@@ -96,7 +97,7 @@ def force_table(
     made += [Variable(f"{joint}.force", size[..., j], units.force) for j, joint in enumerate(forces.joints)]
     if of is not None:
         rows = c.coefficients(of, order=1, wrt=wrt)
-        found = mechanical_advantage(c, of, wrt)
+        found = mechanical_advantage(rows)
         found = np.broadcast_to(found, (*forces.batch, *found.shape[-2:]))
         for p, row in enumerate(rows.rows):
             for m, column in enumerate(rows.columns):

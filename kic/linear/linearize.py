@@ -347,7 +347,7 @@ class Source(NamedTuple):
     """Arguments of `linearize`, for the state space of its result."""
 
     configuration: Configuration
-    wrt: str | Iterable[str] | None
+    wrt: tuple[str, ...] | None
     failures: Literal["raise", "mask"]
     motors: bool
 
@@ -516,7 +516,8 @@ class Linearization(Batched):
         kept = [n for n, name in enumerate(self.coordinates) if name not in still]
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
-        part.holonomic, part.time, part._source = self.holonomic, self.time, None
+        part.holonomic, part.time = self.holonomic, self.time
+        part._source = None if still else self._source
         part.inertia_error = None if self.inertia_error is None else self.inertia_error[..., kept]
         for name in ("qd", "qdd", "T"):
             setattr(part, name, getattr(self, name)[..., kept])
@@ -568,8 +569,8 @@ class Linearization(Batched):
 
         if self._source is None:
             raise InputError(
-                "state_space() requires all coordinates, got those of `with_fixed`. Lock the others with "
-                "`Mechanism.lock`.",
+                f"state_space() requires all coordinates, got {', '.join(self.coordinates)} with others "
+                "fixed. Lock those with `Mechanism.lock`, and linearize.",
                 key="fixed",
             )
         return state_space(self, self._source, inputs, outputs, reduced)
@@ -628,6 +629,7 @@ def linearize(
 ) -> Linearization:
     """Linearize the efforts about a motion; see `Configuration.linearize`."""
     model = model_of(configuration)
+    wrt = None if wrt is None else names_of(wrt, "wrt")
     if model.tree.scalar.kind == "O" or flat_states(configuration).dtype.kind == "O":
         raise InputError("linearize() requires a numeric configuration, got symbols.", key="configuration")
     if qdd is not None and effort is not None:

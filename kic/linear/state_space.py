@@ -564,18 +564,18 @@ def state_space(
     model = model_of(configuration)
     model.require_real("state_space()", "Use linearize(), whose K, C and I accept complex steps.")
     reduced = flag("reduced", reduced)
-    asked = [*names_of(inputs or (), "inputs"), *names_of(outputs or (), "outputs")]
+    inputs = None if inputs is None else names_of(inputs, "inputs")
+    outputs = None if outputs is None else names_of(outputs, "outputs")
     for motor in () if motors else model.description.motors:
-        if motor.name in {name.partition(".")[0] for name in asked}:
+        if motor.name in {name.partition(".")[0] for name in (*(inputs or ()), *(outputs or ()))}:
             message = (
                 f"'{motor.name}' is a motor, and the linearization has none. Linearize with motors=True."
             )
             raise InputError(message, key="motors", name=motor.name)
     shafts = motor_shafts(configuration, 2, wrt, failures) if motors else None
-    if inputs is None:
+    named = inputs
+    if named is None:
         named = shafts.rows if shafts is not None else lin.coordinates
-    else:
-        named = names_of(inputs, "inputs")
     gains = _load_gains(configuration, named, wrt, failures, lin.batch)
     others = tuple(shafts.rows if shafts is not None else ()) + lin.coordinates
     builder = StateSpaceBuilder(
@@ -629,16 +629,15 @@ def _row_gains(
 
 def _output_rows(
     configuration: Configuration,
-    outputs: Any,
+    names: tuple[str, ...] | None,
     builder: StateSpaceBuilder,
     wrt: Any,
     failures: Literal["raise", "mask"],
 ) -> list[Output]:
     """Return outputs by name with their rows, which are None for currents."""
     lin, X = builder.lin, len(builder.states)
-    if outputs is None:
+    if names is None:
         return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))
-    names = names_of(outputs, "outputs")
     currents = {f"{m}.current" for m in builder.motors}
     if builder.train is not None:
         for k, m in enumerate(builder.motors):

@@ -287,17 +287,8 @@ class OneLine:
         return f"<{line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + '…'}>"
 
 
-# counterparts of results with a `table`
-_TABLES = {f"to_{form}": f"table(of).to_{form}()" for form in ("csv", "dataframe", "xarray")} | {
-    "to_pandas": "table(of).to_dataframe()",
-}  # fmt: skip
-
-
-class Printable(OneLine, ABC):
-    """Base class of results with a `summary`, which notebooks show as HTML.
-
-    A missing attribute that is a common term of the field raises an error that names its counterpart.
-    """
+class Hinting:
+    """Base class of results that name the counterparts of common terms in errors for missing attributes."""
 
     # counterparts of common terms
     _counterparts: ClassVar[Mapping[str, str]] = {}
@@ -306,10 +297,18 @@ class Printable(OneLine, ABC):
 
         def __getattr__(self, name: str) -> Any:
             hint = type(self)._counterparts.get(name)
-            if hasattr(type(self), "table"):
-                hint = hint or _TABLES.get(name)
+            if name in _TABLE_FORMS and hasattr(type(self), "table"):
+                hint = f"table(of).{name.replace('pandas', 'dataframe')}()"
             message = f"'{type(self).__name__}' object has no attribute '{name}'"
             raise AttributeError(message + (f". Use {hint}." if hint else ""), name=name, obj=self)
+
+
+# methods of the tables of results
+_TABLE_FORMS = ("to_csv", "to_dataframe", "to_pandas", "to_xarray")
+
+
+class Printable(Hinting, OneLine, ABC):
+    """Base class of results with a `summary`, which notebooks show as HTML."""
 
     @abstractmethod
     def summary(self) -> Summary:

@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.errors import invalid, unknown
 from kic.numerics.arguments import names_of, text
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Hinting, Printable, Summary
 from kic.numerics.files import atomic_write
 from kic.numerics.optional import import_optional
 
@@ -31,6 +31,17 @@ class TableAxis:
 
 
 @dataclass(frozen=True)
+class UnitsByLabel:
+    """Function that returns the unit of a column from its labels."""
+
+    units: dict[tuple[Any, ...], str]
+
+    def __call__(self, *labels: Any) -> str:
+        """Return the unit of the column with some labels."""
+        return self.units[labels]
+
+
+@dataclass(frozen=True)
 class Variable:
     """Array over the index of a table, and perhaps further axes."""
 
@@ -38,6 +49,14 @@ class Variable:
     values: np.ndarray  # (..., n, ...): the axes of the index come first
     unit: str | Callable[..., str] = ""  # a function returns the unit of a column from its labels
     axes: tuple[TableAxis, ...] = ()  # the axes after those of the index
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state, in which units by label take the place of a function."""
+        state = dict(self.__dict__)
+        if callable(self.unit):
+            labels = product(*(list(axis.labels) for axis in self.axes))
+            state["unit"] = UnitsByLabel({some: self.unit(*some) for some in labels})
+        return state
 
     def columns(self, rows: int) -> Iterator[tuple[str, str, np.ndarray]]:
         """Yield names, units and values (rows,) of the columns, "name[label, label]" with more axes."""
@@ -52,7 +71,7 @@ class DataTable(Printable):
     """Variables by name over a common index: a member of the batch, a time or a cell of a grid.
 
     Made by the method ``table`` of results, and by `Configuration.force_table`. ``table["tip.x"]`` is the
-    array of a variable. Printed, it has the range of each variable.
+    array of a variable.
 
     Attributes
     ----------
@@ -86,13 +105,13 @@ class DataTable(Printable):
         return self.select(text("name", name)).variables[0].values
 
     def summary(self) -> Summary:
-        """Return a table of the range of each variable."""
-        sheet = Summary(self.title)
-        numbers = [v for v in self.variables if v.values.dtype.kind in "iuf" and np.isfinite(v.values).any()]
-        ranges = [[f"{f(v.values):.5g}" for f in (np.nanmin, np.nanmax, np.nanmean)] for v in numbers]
-        units = [v.unit if isinstance(v.unit, str) else "" for v in numbers]
-        cells = [[*found, unit] for found, unit in zip(ranges, units, strict=True)]
-        sheet.texts("columns", [v.name for v in numbers], ["smallest", "largest", "mean", "unit"], cells)
+        """Return a table of the ranges of the variables, without infinite numbers and NaN."""
+        sheet, cells = Summary(self.title), []
+        for v in self.variables:
+            known = v.values[np.isfinite(v.values)] if v.values.dtype.kind in "iuf" else v.values[:0]
+            ranges = [f"{f(known):.5g}" for f in (np.min, np.max, np.mean)] if known.size else [""] * 3
+            cells.append([*ranges, v.unit if isinstance(v.unit, str) else ""])
+        sheet.texts("columns", list(self.columns), ["smallest", "largest", "mean", "unit"], cells)
         return sheet
 
     def select(self, of: str | Iterable[str] | None) -> DataTable:
@@ -223,7 +242,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-class Tabular(ABC):
+class Tabular(Hinting, ABC):
     """Mixin of results that can be exported."""
 
     @abstractmethod

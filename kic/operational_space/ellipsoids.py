@@ -12,7 +12,7 @@ from kic.configuration import Configuration, model_of
 from kic.errors import InputError, SingularError, invalid
 from kic.kinematics.jets import ERROR_FACTOR, diagnose
 from kic.kinematics.scaling import coordinate_limits, row_factors
-from kic.numerics.arguments import choice, flag
+from kic.numerics.arguments import choice, flag, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, directions, numbers, real_array
 from kic.numerics.display import Printable, Summary
 
@@ -85,7 +85,7 @@ class Ellipsoid(Printable):
         limits: np.ndarray,
         length: float | None,
         error: np.ndarray,
-        source: tuple[Configuration, str | Iterable[str] | None],
+        source: tuple[Configuration, tuple[str, ...] | None],
     ) -> None:
         self._source = source
         self.kind, self.rows, self.coordinates = kind, rows, coordinates
@@ -185,6 +185,12 @@ class Ellipsoid(Printable):
         if self.kind != "velocity":
             message = f"The gradient requires an ellipsoid of kind 'velocity', got '{self.kind}'."
             raise InputError(message, key="kind", got=self.kind)
+        if len(self.rows) > len(self.coordinates):
+            message = (
+                f"The gradient requires at most {len(self.coordinates)} rows, got {len(self.rows)}, whose "
+                "manipulability is 0 everywhere. Name fewer rows."
+            )
+            raise InputError(message, key="of", got=len(self.rows))
         check_failures(failures)
         configuration, wrt = self._source
         u = configuration.coefficients(self.rows, order=2, wrt=wrt, failures=failures)
@@ -411,6 +417,7 @@ def make_ellipsoid(
 ) -> Ellipsoid:
     """Compute an ellipsoid; see `Configuration.ellipsoid`."""
     choice("kind", kind, KINDS)
+    wrt = None if wrt is None else names_of(wrt, "wrt")
     check_failures(failures)
     load = flag("load", load)
     if kind != "acceleration" and (qd is not None or not load):

@@ -181,9 +181,8 @@ def mechanical_advantage(row: str, coordinate: str | None = None, *, wrt: Names 
     given, at = _given("wrt", wrt), None if coordinate is None else _coordinate(coordinate)
     arguments = {"row": text("row", row), "coordinate": at, "wrt": given}
     singular = {"outputs": (row,), "inputs": given}
-    return Metric(
-        f"mechanical advantage of {row}", _mechanical_advantage, arguments, _unit_of_advantage, singular
-    )
+    name = f"mechanical advantage of {row}" + (f"/{at}" if at else "")
+    return Metric(name, _mechanical_advantage, arguments, _unit_of_advantage, singular)
 
 
 def transmission_angle(*joint: str) -> Metric:
@@ -391,7 +390,7 @@ def _mechanical_advantage(c: Configuration, row: str, coordinate: str | None, wr
         listed = ", ".join(u.columns)
         raise InputError(f"`coordinate` must name one of {listed}, got none.", key="coordinate")
     n = 0 if coordinate is None else _place(c, coordinate, u.columns)
-    return force_table.mechanical_advantage(c, row, wrt)[..., 0, n][()]
+    return force_table.mechanical_advantage(u)[..., 0, n][()]
 
 
 def _min_singular_value(c: Configuration, inputs: Any, outputs: Any = None, kinds: Any = None) -> np.ndarray:

@@ -361,11 +361,14 @@ def with_turning_frames(
         The joints between the new bodies, and the columns (2, 3) of their ball joints.
     """
     description, balls, turned = tree.description, list[Joint](), list[Joint]()
+    mark = "turn"
+    while any(name.startswith(mark) for name in description._parts):
+        mark += "'"
     for joint in joints:
         a, b = joint.bodies
-        ends = f"first of {joint.name}", f"second of {joint.name}"
+        ends = f"{mark} before {joint.name}", f"{mark} behind {joint.name}"
         for end, pair in zip(ends, ((a, ends[0]), (ends[1], b)), strict=True):
-            balls.append(Joint(f"turn of {end}", "spherical", pair, joint.at or (0.0, 0.0, 0.0)))
+            balls.append(Joint(f"{mark} of {end}", "spherical", pair, joint.at or (0.0, 0.0, 0.0)))
         turned.append(replace(joint, bodies=ends))
     bodies = [Body(end) for joint in turned for end in joint.bodies]
     instead = {joint.name: joint for joint in turned}

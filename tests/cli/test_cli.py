@@ -265,8 +265,14 @@ def test_check_notes_a_centre_of_mass_in_other_units(tmp_path):
 
 def test_check_notes_a_centre_of_mass_in_metres_beside_millimetres(tmp_path):
     arm = kic.load("horn-two-link").replace("elbow", at=(500.0, 0, 0))
-    for x, noted in ((500.6, False), (0.75, True), (0.0, False)):
-        arm.replace("link2", com=(x, 0.0, 0.0)).save(tmp_path / "arm.toml")
+    for first, x, noted in (
+        (0.25, 500.6, False),
+        (0.25, 0.75, True),
+        (0.25, 0.0, False),
+        (250.0, 0.75, False),
+    ):
+        bodies = arm.replace("link1", com=(first, 0.0, 0.0)).replace("link2", com=(x, 0.0, 0.0))
+        bodies.save(tmp_path / "arm.toml")
         text = " ".join(run("check", str(tmp_path / "arm.toml")).split())
         note = "note: the centre of mass of link2 is 0.75 m from the origin, and a joint of the body 500 m."
         assert (note in text) == noted

@@ -514,6 +514,17 @@ def test_invalid_arguments() -> None:
     bare = m.at({"A": 1.2}).linearize().state_space()
     with raises(kic.InputError, key="motors", name="M0"):
         c.linearize().state_space(outputs=["A", "M0.current"])
+    for names in (lambda: ["A", "E"], lambda: iter(["A", "E"]), lambda: np.array(["A", "E"])):
+        five = kic.load("five-bar").at().linearize(wrt=names()).state_space(inputs=names(), outputs=names())
+        assert (five.inputs, five.outputs, five.states[:2]) == (("A", "E"),) * 3
+    wrt = ["E", "A"]
+    lin = kic.load("five-bar").at().linearize(wrt=wrt)
+    before = lin.state_space(inputs=["tip.x"]).B
+    wrt.reverse()
+    assert np.array_equal(lin.state_space(inputs=["tip.x"]).B, before)
+    found = kic.load("four-bar").find_equilibrium()
+    assert found.fixed == ()
+    assert found.linearization.state_space().A.shape == (2, 2)
     with raises(kic.InputError, key="fixed"):
         kic.load("five-bar").at().linearize().with_fixed("A").state_space()
     assert bare.states == ("A", "A.rate")

@@ -326,6 +326,8 @@ def test_gravity_has_one_default() -> None:
     for units, value in ((dict(length="mm", mass="t"), -9810.0), (dict(time="ms", force="MN"), -9.81e-6)):
         m = loaded(units=kic.Units(**units))
         assert m.gravity == pytest.approx((0.0, 0.0, value), rel=1e-14)
+    for changed in (loaded(), pickle.loads(pickle.dumps(loaded()))):
+        assert changed.replace(units=kic.Units(length="mm", mass="t")).gravity[2] == pytest.approx(-9810.0)
     with raises(kic.ModelError, key="gravity") as caught:
         loaded(units=kic.Units(length="cubit"))
     assert "must be given in cubit/s²" in str(caught.value)

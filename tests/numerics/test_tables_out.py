@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import pickle
 
 import numpy as np
 import pytest
@@ -133,3 +134,23 @@ def test_energies():
         for e in np.eye(2)
     ]
     assert np.abs(gradient + c.dynamics().load).max() < 1e-8
+
+
+def test_tables_can_be_pickled_and_printed(recwarn) -> None:
+    """Also with units by label, and with columns that have no range."""
+    c = ARM.at([[0.0, 0.5], [0.2, 1.0]])
+    for table in (c.coefficients("tip").table(), c.dynamics().table(), c.joint_forces().table(), c.table()):
+        again = pickle.loads(pickle.dumps(table))
+        assert again.columns == table.columns
+        assert again.to_dataframe().attrs["units"] == table.to_dataframe().attrs["units"]
+    values = {"flag": np.array([True, False]), "text": np.array(["a", "b"]), "none": np.full(2, np.nan)}
+    values |= {"far": np.array([np.inf, -np.inf]), "some": np.array([np.inf, 2.0]), "z": np.array([1j, 2.0])}
+    table = DataTable("t", (TableAxis("k", range(2)),), tuple(Variable(n, x) for n, x in values.items()))
+    text = table.summary().text()
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("  ")][-6:] == list(values)
+    assert "some         2" in text
+    assert not recwarn.list
+    motion = kic.trajectory.at_speed(ARM.path({"shoulder": [0.0, 0.1], "elbow": 0.5}), [1.0, 0.0])
+    for result in (c, c.dynamics(), motion):
+        with pytest.raises(AttributeError, match=r"Use table\(of\)\.to_csv\(\)"):
+            result.to_csv("x.csv")

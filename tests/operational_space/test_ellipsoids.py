@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -481,8 +482,6 @@ def test_rows_of_different_units_need_a_length() -> None:
     with raises(kic.InputError, **data) as caught:
         c.ellipsoid("platform")
     assert caught.value.units == ("m", "m", "m", "rad", "rad", "rad")
-    with raises(kic.InputError, units=("m", "m", "m", "rad", "rad", "rad")):
-        c.ellipsoid("platform").gradient()
     for length in (0, -1.0, np.inf, "1 m", [1.0, 2.0]):
         with raises(kic.InputError, key="length"):
             c.ellipsoid("platform", kind="inertia", length=length)
@@ -533,9 +532,8 @@ def test_invalid_arguments() -> None:
         c.ellipsoid("nose")
     with raises(kic.InputError, key="qd"):
         c.ellipsoid(TIP, kind="acceleration", qd=[1.0])
-    for ask in (lambda x: x.ellipsoid(TIP), lambda x: x.ellipsoid(TIP).gradient()):
-        with raises(kic.InputError, key="configuration", got=complex):
-            ask(m.at([0.3, 1.0 + 1e-30j]))
+    with raises(kic.InputError, key="configuration", got=complex):
+        m.at([0.3, 1.0 + 1e-30j]).ellipsoid(TIP)
     bare = replace(m, bodies=tuple(replace(b, mass=None) for b in m.bodies))
     bare.at([0.3, 1.0]).ellipsoid(TIP)  # needs no mass
     for kind in ("inertia", "acceleration"):
@@ -566,6 +564,21 @@ def test_invalid_arguments_of_an_ellipsoid() -> None:
         _ = e.masses
 
 
+def test_the_gradient_keeps_the_coordinates_of_its_ellipsoid() -> None:
+    c, wrt = kic.load("horn-two-link").at([0.3, 1.0]), ["shoulder", "elbow"]
+    e, expected = c.ellipsoid(TIP, wrt=wrt), c.ellipsoid(TIP).gradient()
+    wrt.reverse()
+    for one in (e, c.ellipsoid(TIP, wrt=iter(["shoulder", "elbow"])), pickle.loads(pickle.dumps(e))):
+        assert np.array_equal(one.gradient(), expected)
+
+
+def test_condition_is_a_metric() -> None:
+    c = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 0.0], [np.nan, 0.0]], failures="mask")
+    found = kic.metrics.condition(*TIP)(c)
+    assert np.array_equal(found, c.ellipsoid(TIP).condition, equal_nan=True)
+    assert np.isinf(found[1])
+
+
 def test_singular_tasks_have_no_manipulability_gradient() -> None:
     c = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 0.0]])
     with raises(kic.SingularError, names=tuple(TIP)) as caught:
@@ -575,8 +588,12 @@ def test_singular_tasks_have_no_manipulability_gradient() -> None:
         [False] * 2,
         [True] * 2,
     ]
-    with raises(kic.InputError, key="G", got=(2, 3, 2)):
+    with raises(kic.InputError, key="of", got=3):
         c.ellipsoid("tip").gradient()
+    with raises(kic.InputError, key="kind", got="force"):
+        c.ellipsoid(TIP, kind="force").gradient()
+    with raises(kic.InputError, key="failures"):
+        c.ellipsoid(TIP).gradient(failures="ignore")
     with raises(kic.InputError, key="G", got=(1,)):
         manipulability_gradient([1.0], [[1.0]])
     with raises(kic.InputError, key="H"):
