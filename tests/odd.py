@@ -394,7 +394,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield c.dynamics, {"coefficients": own, "left": own}
     yield c.linearize, {"names": names[:1]}
     yield lambda: c.linearize().modes(), {}
-    yield c.state_space, {"method": "zoh", "coefficients": own}
+    yield c.linearize().state_space, {"method": "zoh", "coefficients": own}
     yield c.centroidal_momentum, {}
     yield lambda: m.prepare(["coefficients", "dynamics"], of=of, order=1), {"out": None}
     yield lambda: m.prepare("inverse_dynamics"), {}
@@ -407,7 +407,10 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     }  # fmt: skip
     yield lambda: mapped(to="table", points=2, inertia=False) if M else None, {"path": "map.csv"}
     yield lambda: m.export("forward_dynamics", to="fmu"), {"path": "export.fmu", "binary": False}
-    yield c.force_table, {".__getitem__": {"name": f"{names[0]}.effort" if names else ""}}
+    column = f"{names[0]}.effort" if names else ""
+    yield c.force_table, {
+        ".__getitem__": {"name": column}, ".select": {"of": column}, ".to_csv": {"path": "table.csv"},
+    }  # fmt: skip
     yield lambda: m.prepare("position"), {"values": v["q"]}
     yield lambda: c.ellipsoid(of), {"direction": [1.0]}
     yield lambda: c.operational_space(of), {}
