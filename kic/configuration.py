@@ -225,7 +225,7 @@ class Configuration(Printable, Tabular, Animated):
         "show": "draw(), or view() in the browser",
         "q": "value(coordinates), or phi for the tree",
         "plot": "draw()",
-        "state_space": "linearize(qd, qdd).state_space(), with motors=True of linearize for motors",
+        "state_space": "linearize().state_space(); linearize(motors=True) includes motors",
         "mechanical_advantage": "kic.metrics.mechanical_advantage(row)(c), or force_table(of=row)",
         "transmission_angle": "kic.metrics.transmission_angle(joint)(c), or force_table(transmission=joint)",
         "manipulability": "ellipsoid(of).manipulability",

@@ -86,7 +86,7 @@ class Mechanism(Printable, MechanismDescription):
     bodies, joints, points, distances, forces, moments, springs : sequences
     couplings, contacts, motors, frames, centers : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
-    gravity : (3,) float
+    gravity : (3,) float, optional
         Acceleration of gravity (length/time²), in any direction; −9.81 m/s² along z by default.
     closure_tolerance : float
         Share of its length by which a loop with rounded dimensions may contradict itself. Conditions that are
@@ -146,7 +146,7 @@ class Mechanism(Printable, MechanismDescription):
         "dynamics": "at(values).dynamics()",
         "operational_space": "at(values).operational_space(of)",
         "linearize": "at(values).linearize()",
-        "state_space": "at(values).linearize().state_space(), with motors=True of linearize for motors",
+        "state_space": "at(values).linearize().state_space(); linearize(motors=True) includes motors",
         "show": "draw(), or view() in the browser",
         "plot": "draw()",
         "locked": "lock(values)",

@@ -84,7 +84,7 @@ def _large_angles(mechanism: Mechanism) -> Iterator[str]:
 # largest distance of a centre of mass from the joints of its body, in sizes of the mechanism
 DISTANCE_SHARE_MAX = 20.0
 # sine of the angle between gravity and a normal that are parallel
-PERPENDICULAR_RTOL = 1e-9
+PARALLEL_RTOL = 1e-9
 # distance of a centre of mass from the origin, as a share of that of its joints, if it is in m beside mm
 THOUSANDTH_MIN, THOUSANDTH_MAX = 3e-5, 3e-3
 
@@ -113,7 +113,8 @@ def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
                 f"the centre of mass of {body.name} is {radius:.3g} {unit} from the origin, and a joint of "
                 f"the body {reach:.3g} {unit}. If these are two units, give all lengths in one."
             )
-    yield from thousandths if not others else ()
+    if not others:
+        yield from thousandths
 
 
 def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:
@@ -123,7 +124,7 @@ def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:
     normal, pull = mechanism._model.tree.planar_normal, np.array(mechanism.gravity)
     if normal is None or not pull.any() or not any(body.mass for body in mechanism.bodies):
         return
-    if np.linalg.norm(np.cross(normal, pull)) < PERPENDICULAR_RTOL * np.linalg.norm(pull):
+    if np.linalg.norm(np.cross(normal, pull)) < PARALLEL_RTOL * np.linalg.norm(pull):
         yield (
             f"gravity {pull.tolist()} is perpendicular to the plane of the mechanism and has no effect on "
             "its motion. If the mechanism is upright, give gravity in its plane."

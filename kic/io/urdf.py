@@ -58,7 +58,7 @@ def from_urdf(
         <gazebo> close loops without `loops`.
     floating_base : bool
         True to let the root link move freely, by a free joint called "root_joint".
-    gravity : (3,) float
+    gravity : (3,) float, optional
         Acceleration of gravity, which URDF does not contain; −9.81 m/s² along z by default.
     coordinates : sequence of str, optional
         Joints of the default coordinates. By default all of an open chain; in a closed one those of the

@@ -85,7 +85,7 @@ def explain(public: Any) -> Any:
         explain_methods(public)
     elif inspect.ismodule(public):
         for name in dir(public):
-            found = vars(public).get(name)  # others explain themselves on first use
+            found = vars(public).get(name)  # names that are imported on first use are explained then
             if name[0] != "_" and (inspect.isfunction(found) or inspect.isclass(found)):
                 setattr(public, name, explain(found))
     return public

@@ -290,21 +290,16 @@ class OneLine:
 class Hinting:
     """Base class of results that name the counterparts of common terms in errors for missing attributes."""
 
-    # counterparts of common terms
+    # counterparts of common terms, beside those of the base classes
     _counterparts: ClassVar[Mapping[str, str]] = {}
 
     if not TYPE_CHECKING:  # type checkers report unknown attributes
 
         def __getattr__(self, name: str) -> Any:
-            hint = type(self)._counterparts.get(name)
-            if name in _TABLE_FORMS and hasattr(type(self), "table"):
-                hint = f"table(of).{name.replace('pandas', 'dataframe')}()"
+            owners = (vars(cls).get("_counterparts", {}) for cls in type(self).__mro__)
+            hint = next((owner[name] for owner in owners if name in owner), None)
             message = f"'{type(self).__name__}' object has no attribute '{name}'"
             raise AttributeError(message + (f". Use {hint}." if hint else ""), name=name, obj=self)
-
-
-# methods of the tables of results
-_TABLE_FORMS = ("to_csv", "to_dataframe", "to_pandas", "to_xarray")
 
 
 class Printable(Hinting, OneLine, ABC):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import chain, product
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class DataTable(Printable):
     Attributes
     ----------
     title : str
-        What the table is about.
+        Title.
     index : tuple
         Axes of the index, with `name`, `labels` and `unit`.
     variables : tuple
@@ -244,6 +244,13 @@ def _is_number(text: str) -> bool:
 
 class Tabular(Hinting, ABC):
     """Mixin of results that can be exported."""
+
+    _counterparts: ClassVar[Mapping[str, str]] = {
+        "to_csv": "table(of).to_csv(path)",
+        "to_dataframe": "table(of).to_dataframe()",
+        "to_pandas": "table(of).to_dataframe()",
+        "to_xarray": "table(of).to_xarray()",
+    }
 
     @abstractmethod
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:

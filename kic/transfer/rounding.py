@@ -366,7 +366,7 @@ def with_turning_frames(
         mark += "'"
     for joint in joints:
         a, b = joint.bodies
-        ends = f"{mark} before {joint.name}", f"{mark} behind {joint.name}"
+        ends = f"{mark} before {joint.name}", f"{mark} after {joint.name}"
         for end, pair in zip(ends, ((a, ends[0]), (ends[1], b)), strict=True):
             balls.append(Joint(f"{mark} of {end}", "spherical", pair, joint.at or (0.0, 0.0, 0.0)))
         turned.append(replace(joint, bodies=ends))

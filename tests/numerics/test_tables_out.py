@@ -152,5 +152,5 @@ def test_tables_can_be_pickled_and_printed(recwarn) -> None:
     assert not recwarn.list
     motion = kic.trajectory.at_speed(ARM.path({"shoulder": [0.0, 0.1], "elbow": 0.5}), [1.0, 0.0])
     for result in (c, c.dynamics(), motion):
-        with pytest.raises(AttributeError, match=r"Use table\(of\)\.to_csv\(\)"):
+        with pytest.raises(AttributeError, match=r"Use table\(of\)\.to_csv\(path\)"):
             result.to_csv("x.csv")
