@@ -66,7 +66,7 @@ class Evaluator(ABC):
     Attributes
     ----------
     question : str
-        The question, which is also the ``__name__``.
+        The question, which is also the ``__name__``, by which Dask and others name tasks.
     motion : tuple of str
         Names of the arguments after the state.
     names : tuple of str
@@ -77,7 +77,7 @@ class Evaluator(ABC):
     Examples
     --------
     >>> m = kic.load("horn-two-link")
-    >>> f = m.prepare(["coefficients", "dynamics"], of=["tip"])
+    >>> f = m.prepare.coefficients_and_dynamics("tip")
     >>> r = f(m.at([0.0, 0.0]).state)
     >>> r.tip.G.shape, r.tip.H.shape, r.I.shape, r.P.shape, r.load.shape
     ((3, 2), (3, 2, 2), (2, 2), (2, 2, 2), (2,))
@@ -91,8 +91,8 @@ class Evaluator(ABC):
 
     @property
     def __name__(self) -> str:
-        """Name of the question, by which Dask and others name tasks."""
-        return self.question.replace(" ", "_")
+        """Name of the question."""
+        return self.question
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ class Evaluator(ABC):
         Examples
         --------
         >>> m = kic.load("four-bar")
-        >>> f = m.prepare("coefficients", of="tip")
+        >>> f = m.prepare.coefficients("tip")
         >>> bool(f.check(m.at().state) < 100)
         True
         """
@@ -271,6 +271,9 @@ class Results:
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
 
+    def __dir__(self) -> Iterable[str]:
+        return self._tables.names
+
     def __repr__(self) -> str:
         return f"results for {', '.join(self._tables.names)} of the batch {self._batch}"
 
@@ -311,7 +314,7 @@ class Tables(Evaluator):
             )
         want = (lay.WANT_INERTIA if parts else 0) | (lay.WANT_LOADS if len(parts) > 2 else 0)
         self._model, self._outputs, self.names = model, outputs, (*outputs, *parts)
-        self.question = " and ".join(["coefficients"] * bool(outputs) + ["dynamics"] * bool(parts))
+        self.question = "_and_".join(["coefficients"] * bool(outputs) + ["dynamics"] * bool(parts))
         self._program = program = model.program(wrt, outputs, order, want)
         rows, dynamics = program.outputs if outputs else None, program.dynamics
         self._transfer = transfer = program.transfer
@@ -743,7 +746,7 @@ class PositionSolver(Evaluator):
     question, motion = "position", ("values",)
 
     def __init__(self, model: CompiledModel, wrt: str | Iterable[str] | None = None) -> None:
-        model.require_real("prepare('position')", "Use at(), which returns a configuration.")
+        model.require_real("prepare.position()", "Use at(), which returns a configuration.")
         self._model = model
         self._names = model.coordinates if wrt is None else names_of(wrt, "wrt")
         model.check_number(None if wrt is None else self._names)

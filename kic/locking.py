@@ -253,7 +253,7 @@ def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
     given = [numbers(name, value) for name, value in values.items()]
     if any(x.ndim for x in given):
         raise InputError("`values` must be single numbers, got a batch.", key="values")
-    state = mechanism.prepare("position", wrt=tuple(values))(mechanism.at().state, np.array(given))
+    state = mechanism.prepare.position(wrt=tuple(values))(mechanism.at().state, np.array(given))
     return Configuration(mechanism._model, (), state[None])
 
 

@@ -17,7 +17,6 @@ from kic.description.description import MechanismDescription, Part, added, edite
 from kic.description.motors import list_motors
 from kic.description.units import DEGREES_ANGLE_MIN, rate_unit, warn_of_degrees
 from kic.errors import ConfigurationError, InputError
-from kic.evaluator import Evaluator
 from kic.kernels import layout as lay
 from kic.kinematics.state import coordinates_of, only_coordinates, states_of
 from kic.numerics.arrays import broadcast_batches, check_failures
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         Spring,
     )
     from kic.description.units import Units
+    from kic.export.export import Exports
     from kic.io.order import JointOrder
     from kic.io.robot_writers import UrdfText
     from kic.linear.equilibrium import Equilibrium
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Damping, Weight
     from kic.plotting.draw import MechanismPicture
     from kic.plotting.view import ViewName
+    from kic.prepared import Evaluators
     from kic.simulation.motion import Effort
     from kic.simulation.result import Simulation
     from kic.simulation.sampling import Measurement, Sampling
@@ -764,154 +765,41 @@ class Mechanism(Printable, MechanismDescription):
         """Tuple of the joints at which the loops are cut; empty for an open chain."""
         return tuple(joint.name for joint in self._model.tree.cuts)
 
-    def prepare(self, question: str | Iterable[str], **options: Any) -> Evaluator:
-        """Return an evaluator of a question for hot loops: plain arrays in and out, with all names resolved.
+    @property
+    def prepare(self) -> Evaluators:
+        """Namespace of questions for hot loops: its methods return evaluators on plain arrays.
 
-        Parameters
-        ----------
-        question : str or list of str
-            One of "coefficients", "dynamics", "inverse_dynamics", "forward_dynamics", "motion",
-            "operational_space", "resolve_redundancy", which are methods of `Configuration`; "position",
-            which is `at` near a closed state; or "pose". ``["coefficients", "dynamics"]`` are evaluated
-            together. "pose" of a frame or body returns the position `p` of its reference point, the rows x,
-            y, z; orientation `R`, `twist` and Jacobian `G`; and ``error(target)`` to a pose: a displacement
-            and a rotation vector. `Configuration.pose` of a body is relative to the reference configuration.
-        **options
-            Keywords of the method: `of`, `order` (2 by default), `wrt`, and `loads`, which may be False for
-            I* and P* alone. For "resolve_redundancy" also `criterion`, `law`, `damping`, `order` (1 for rates
-            alone), and `effort`, which is True to compute efforts, too. For "position", `wrt` are the rows
-            whose values will be given; the three angular velocities of a joint, body or frame take a
-            rotation vector.
-
-        Returns
-        -------
-        Evaluator
-            Call it with a state (..., S), see `Configuration.state`, and the motion that the question needs.
-
-        Raises
-        ------
-        UnknownNameError, InputError, InertiaError
-            As the method of the question; also for an unknown question or option.
+        All names are resolved once. Call an evaluator with a state (..., S), see `Configuration.state`, and
+        the motion that the question needs.
 
         Examples
         --------
         >>> m = kic.load("four-bar")
-        >>> c = m.at({"A": 0.5})
-        >>> m.prepare("coefficients", of="tip")(c.state).tip.G.shape
-        (3, 1)
-        >>> f = m.prepare("inverse_dynamics")
+        >>> c, f = m.at({"A": 0.5}), m.prepare.inverse_dynamics()
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
         True
-        >>> state = m.prepare("position")(c.state, [0.51])
-        >>> bool(abs(m.at({"A": 0.51}).state - state).max() < 1e-12)
-        True
+        >>> m.prepare.coefficients("tip")(c.state).tip.G.shape
+        (3, 1)
         """
-        from kic.prepared import prepare
+        from kic.prepared import Evaluators
 
-        return prepare(self._model, question, options)
+        return Evaluators(self._model)
 
-    def export(
-        self,
-        question: str | Iterable[str],
-        *,
-        to: str,
-        near: Configuration | None = None,
-        parameters: str | Iterable[str] = (),
-        close: bool | Literal["equations"] = False,
-        derivatives: Literal[0, 1, 2] = 0,
-        outputs: str | Iterable[str] = (),
-        **options: Any,
-    ) -> Any:
-        """Return a question in another language or library: C, FMU, CasADi, JAX, PyTorch, SymPy, NumPy.
+    @property
+    def export(self) -> Exports:
+        """Namespace of questions for C, FMI, CasADi, JAX, PyTorch, SymPy and NumPy, and of motor maps.
 
-        The kernels are recorded once, at one configuration, as a list of operations without branches. It
-        holds wherever the recorded pivots serve. The output "guard" is the smallest ratio of a pivot, or
-        another divisor, to its bound, which is its value at `near` times 1e-3. Where it is below one, export
-        again at a nearer configuration.
-
-        Parameters
-        ----------
-        question : str or list of str
-            A question of `prepare`, or "actuation_map", which only `export` has.
-            "position" closes the loops; "resolve_redundancy" has no `damping` and no `effort`.
-            "actuation_map" is between motors `wrt` and joints `of`. Its inputs are values and rates of
-            motors, and efforts at joints. Its results are the joints' values, their derivative J by the
-            motors, the rate of J, motor efforts, and the reflected inertia, which ``inertia=False`` leaves
-            out. "pose" has the results p, R, twist and G.
-        to : {"c", "casadi", "fmu", "jax", "sympy", "torch", "numpy", "polynomial", "table"}
-            Target. The extras `casadi`, `jax` and `torch` install these packages. "fmu" is for
-            "forward_dynamics", and closes the loops in any case. "polynomial" and "table" are for
-            "actuation_map": numbers on a box of the motors in place of a function.
-        near : Configuration, optional
-            One configuration, which selects pivots, by default the reference configuration.
-        parameters : str or list of str, optional
-            Numbers of the description that become an input "parameters", named as in `sensitivity`, such as
-            ``["tool.mass", "gravity.y", "B.at.x"]``. Directions of axes, normals and frames, and numbers with
-            which alone the loops close, cannot be parameters.
-        close : bool or "equations"
-            True for inputs q, the values of the coordinates, and `near`, a closed state, in place of a closed
-            state. `steps` Newton steps close the loops. Further outputs are the state, its residual, and the
-            "radius" of a ball about it, in the 1-norm, that is proved to hold exactly one closed state, or
-            NaN. "branch" is such a radius about `near`. If it is a number, the state is the continuation of
-            `near`; if not, it may belong to another assembly mode. "equations" adds the outputs "closure",
-            rows that vanish on closed states, and q to a function of the state, for solvers that close the
-            loops.
-        derivatives : {0, 1, 2}
-            1 for the derivatives of results that are vectors, such as "qdd.d_q", "qdd.d_qd" and
-            "qdd.d_effort", by the inputs of a function with ``close=True``. 2 also for an input "weights",
-            one for each entry of these results, and the "gradient" and "hessian" of the weighted sum by all
-            inputs. An FMU with 1 has the directional and adjoint derivatives of FMI.
-        outputs : str or list of str
-            Results to return, such as "I" or ``["tip.G"]``, by default all. Operations that only the others
-            need are left out.
-        **options
-            Keywords of the question, see `prepare`; `name` of the function, an identifier; `steps`, by
-            default 5, of a function that closes the loops; for C `precision`, which is "double" or "float";
-            for CasADi `rootfinder`: "fast_newton", "newton" or "kinsol" close the loops in place of `steps`;
-            "chords" differentiates the closed state twice, in less time; third derivatives are not finite.
-            For JAX and "coefficients" `callback=True`: the function of q and `near` calls the compiled
-            kernels, which spares XLA the operations of large mechanisms; derivatives end with D.
-            For polynomials and tables `limits`, such as ``{"A": (0.2, 1.2)}``. Polynomials, of up to three
-            motors, have the lowest degree with errors of at most `error_max`, or a given `degree`. Tables
-            have `points` values along each axis, by default 33, and `inertia`.
-
-        Returns
-        -------
-        CSource, casadi.Function, FMU, callable, dict, ExportedFunction, PolynomialMap or ActuationTable
-            For C, the text of a header, a source file and a test program. For FMI 3.0, an object whose method
-            `save` writes the FMU; efforts are inputs, and coordinates and rates are states. For CasADi, a
-            function of SX, which has matrices (P, M M) for tensors (P, M, M). For JAX and PyTorch, a
-            function that returns a dict of arrays. For SymPy, a dict of arrays of expressions. Outputs are
-            named "tip.G", "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace dots
-            by underscores. Polynomials have bounds of their errors, which interval arithmetic certifies for
-            all configurations of the box that are continued from `near`.
-
-        Raises
-        ------
-        InputError
-            For questions, options and parameters that cannot be exported; for a box in which loops do not
-            close, with the `values` of the coordinates.
-        SingularError
-            If the coordinates cannot drive the mechanism at `near`, or on a box, with the `values` there.
-        MissingExtraError
-            If CasADi, JAX, PyTorch or SymPy is not installed.
+        Each method returns a question; its methods `to_c`, `to_casadi`, … return it for a target.
 
         Examples
         --------
         >>> m = kic.load("five-bar")
-        >>> m.export("inverse_dynamics", to="c", close=True)
+        >>> m.export.inverse_dynamics(close=True).to_c()
         C source of five_bar_inverse_dynamics: 837 operations, 507 lines
-
-        A mass and gravity remain variable:
-
-        >>> f = m.export("dynamics", to="numpy", parameters=["coupler.mass", "gravity.y"])
-        >>> f(m.at().state, [0.01, -386.4])["load"].round(1).tolist()
-        [-2.2, -8.1]
         """
-        from kic.export.export import export
+        from kic.export.export import Exports
 
-        given = {"near": near, "parameters": parameters, "close": close, "derivatives": derivatives}
-        return export(self, question, to, **given, outputs=outputs, **options)
+        return Exports(self)
 
     def simulate(
         self,
@@ -1587,7 +1475,7 @@ class Mechanism(Printable, MechanismDescription):
             For a number that the description does not have, with the candidates.
         InputError
             For a result that is not an array of numbers, or real although its mechanism carries a step; for
-            computations that do not support complex steps: `joint_forces`, `pose`, ``prepare("position")``,
+            computations that do not support complex steps: `joint_forces`, `pose`, ``prepare.position()``,
             and closures of rounded dimensions (closure_tolerance).
         SingularError
             If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes

@@ -1,134 +1,166 @@
-"""The table of questions, from their names to what evaluates them in hot loops and what exports them."""
+"""Questions for hot loops: the evaluators of a mechanism."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from inspect import signature
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from kic.errors import InputError, either, unknown
 from kic.evaluator import (
     PARTS,
     Accelerations,
     Efforts,
-    Evaluator,
     OutputMotions,
     PositionSolver,
     Tables,
 )
 from kic.numerics.arguments import flag, names_of
+from kic.numerics.calls import explain_methods
+from kic.numerics.display import Hinting
 from kic.transfer.compiled_model import CompiledModel
 
 if TYPE_CHECKING:
+    from kic.operational_space.operational_space import OperationalSpaceEvaluator
+    from kic.operational_space.pose import PoseEvaluator
+    from kic.operational_space.redundancy import RedundancyEvaluator
     from kic.operational_space.weighting import Damping, Law, Weight
 
 _Names = str | Iterable[str]
 
 
-def _coefficients(model: CompiledModel, of: _Names, order: int = 2, wrt: _Names | None = None) -> Tables:
-    return Tables(model, of, order, (), wrt)
+class Questions(Hinting):
+    """Base class of questions as methods, of which attribute errors name the word for another."""
+
+    _counterparts: ClassVar = {
+        **dict.fromkeys(("jacobian", "hessian", "forward_kinematics", "fk"), "coefficients(of)"),
+        **dict.fromkeys(("mass_matrix", "gravity", "crba", "nle"), "dynamics()"),
+        **dict.fromkeys(("rnea", "id"), "inverse_dynamics()"),
+        **dict.fromkeys(("aba", "fd"), "forward_dynamics()"),
+        **dict.fromkeys(("inverse_kinematics", "ik", "at"), "position()"),
+    }
+    _name: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        explain_methods(cls)
+
+    if not TYPE_CHECKING:  # type checkers report the call
+
+        def __call__(self, question: Any = None, of: Any = None, **options: Any) -> NoReturn:
+            """Raise the error that names the method of a question."""
+            known = [name for name in dir(type(self)) if name[0] != "_"]
+            words = [question] if isinstance(question, str) else [*map(str, question or ())]
+            method = "_and_".join(sorted(words))
+            method = method if method in known else "inverse_dynamics"
+            raise TypeError(
+                f"Questions are methods of `{self._name}`. Write {self._name}.{method}(…); there are "
+                f"{', '.join(known)}."
+            )
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: {', '.join(name for name in dir(type(self)) if name[0] != '_')}>"
 
 
-def _dynamics(model: CompiledModel, wrt: _Names | None = None, loads: bool = True) -> Tables:
-    return Tables(model, (), 2, PARTS if flag("loads", loads) else PARTS[:2], wrt)
+class Evaluators(Questions):
+    """Evaluators of a mechanism for hot loops, by question; see `Mechanism.prepare`.
 
+    All options are those of the method of `Configuration` with the same name. Each method resolves all names
+    and raises the errors of that method.
 
-def _both(
-    model: CompiledModel, of: _Names, order: int = 2, wrt: _Names | None = None, loads: bool = True
-) -> Tables:
-    return Tables(model, names_of(of, least=1), order, PARTS if flag("loads", loads) else PARTS[:2], wrt)
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> c = m.at({"A": 0.5})
+    >>> m.prepare.coefficients("tip")(c.state).tip.G.shape
+    (3, 1)
+    """
 
+    _name = "prepare"
 
-def _operational_space(model: CompiledModel, of: _Names, wrt: _Names | None = None) -> Evaluator:
-    from kic.operational_space.operational_space import OperationalSpaceEvaluator
+    def __init__(self, model: CompiledModel) -> None:
+        self._model = model
 
-    return OperationalSpaceEvaluator(model, of, wrt)
+    def coefficients(self, of: _Names, *, order: int = 2, wrt: _Names | None = None) -> Tables:
+        """Return an evaluator of values, Jacobians and higher coefficients of rows `of`."""
+        return Tables(self._model, of, order, (), wrt)
 
+    def dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Tables:
+        """Return an evaluator of mass matrix, Christoffel symbols and, with `loads`, loads and damping."""
+        return Tables(self._model, (), 2, PARTS if flag("loads", loads) else PARTS[:2], wrt)
 
-def _pose(model: CompiledModel, of: _Names, wrt: _Names | None = None) -> Evaluator:
-    from kic.operational_space.pose import PoseEvaluator
+    def coefficients_and_dynamics(
+        self, of: _Names, *, order: int = 2, wrt: _Names | None = None, loads: bool = True
+    ) -> Tables:
+        """Return an evaluator of both by one call of the kernels."""
+        parts = PARTS if flag("loads", loads) else PARTS[:2]
+        return Tables(self._model, names_of(of, least=1), order, parts, wrt)
 
-    return PoseEvaluator(model, of, wrt)
+    def inverse_dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Efforts:
+        """Return an evaluator of the efforts of a motion: ``f(state, qd, qdd)``.
 
+        Without `loads`, gravity, forces, springs and dampers are left out.
 
-def _resolve_redundancy(
-    model: CompiledModel,
-    of: _Names,
-    order: int = 2,
-    criterion: Weight = "minimum norm",
-    law: Law = "consistent",
-    damping: Damping = None,
-    wrt: _Names | None = None,
-    effort: bool = False,
-) -> Evaluator:
-    from kic.operational_space.redundancy import RedundancyEvaluator
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> c, f = m.at({"A": 0.5}), m.prepare.inverse_dynamics()
+        >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
+        True
+        """
+        return Efforts(self._model, wrt, loads)
 
-    return RedundancyEvaluator(model, of, criterion, law, damping, wrt, effort, order)
+    def forward_dynamics(self, *, wrt: _Names | None = None) -> Accelerations:
+        """Return an evaluator of the accelerations due to efforts: ``f(state, qd, effort)``."""
+        return Accelerations(self._model, wrt)
 
+    def motion(self, of: _Names, *, wrt: _Names | None = None) -> OutputMotions:
+        """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``."""
+        return OutputMotions(self._model, of, wrt)
 
-class Question(NamedTuple):
-    """A question: the function that prepares it, and that which records it, by module and name."""
+    def operational_space(self, of: _Names, *, wrt: _Names | None = None) -> OperationalSpaceEvaluator:
+        """Return an evaluator of the dynamics of a task in its own rows `of`."""
+        from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
-    evaluator: Callable[..., Evaluator] | None
-    trace: str = ""
+        return OperationalSpaceEvaluator(self._model, of, wrt)
 
+    def pose(self, of: str, *, wrt: _Names | None = None) -> PoseEvaluator:
+        """Return an evaluator of the pose of a frame or body, its twist and its Jacobian.
 
-# by sorted names: several questions are answered by one call of the kernels
-QUESTIONS: dict[tuple[str, ...], Question] = {
-    ("coefficients",): Question(_coefficients, "questions.coefficients"),
-    ("dynamics",): Question(_dynamics, "questions.dynamics"),
-    ("coefficients", "dynamics"): Question(_both, "questions.coefficients_and_dynamics"),
-    ("forward_dynamics",): Question(Accelerations, "questions.forward_dynamics"),
-    ("inverse_dynamics",): Question(Efforts, "questions.inverse_dynamics"),
-    ("motion",): Question(OutputMotions, "questions.motion"),
-    ("operational_space",): Question(_operational_space, "tasks.operational_space"),
-    ("pose",): Question(_pose, "tasks.pose"),
-    ("position",): Question(PositionSolver, "questions.position"),
-    ("resolve_redundancy",): Question(_resolve_redundancy, "tasks.resolve_redundancy"),
-    ("actuation_map",): Question(None, "questions.actuation_map"),
-}
+        Results are the position `p` of its reference point, the rows x, y, z; the orientation `R`, `twist`
+        and `G`; and ``error(target)`` to a pose: a displacement and a rotation vector. `Configuration.pose`
+        of a body is relative to the reference configuration.
+        """
+        from kic.operational_space.pose import PoseEvaluator
 
+        return PoseEvaluator(self._model, of, wrt)
 
-def find_question(question: _Names, exported: bool) -> tuple[str, ...]:
-    """Return the key of a question in the table; raise the error for one that is not there."""
-    known = {names for names, q in QUESTIONS.items() if (q.trace if exported else q.evaluator)}
-    names = names_of(question, "question", least=1)
-    single = tuple(name for one in QUESTIONS if len(one) == 1 and one in known for name in one)
-    for name in names:
-        if name not in single:
-            error = unknown("question", name, "export()" if exported else "prepare()", single, quoted=False)
-            raise InputError(error.message, key="question", got=name, candidates=single)
-    found = tuple(sorted(set(names)))
-    if found not in known:
-        raise InputError(
-            f"`question` must be one question, or 'coefficients' and 'dynamics', got {', '.join(names)}. "
-            f"{'Export' if exported else 'Prepare'} the others separately.",
-            key="question",
-            got=names,
-        )
-    return found
+    def position(self, *, wrt: _Names | None = None) -> PositionSolver:
+        """Return an evaluator of closed states with given values of rows `wrt`, near closed states.
 
+        The three angular velocities of a joint, body or frame take a rotation vector.
 
-def check_options(
-    names: tuple[str, ...], answer: Callable[..., Any], options: dict[str, Any], others: Iterable[str] = ()
-) -> None:
-    """Raise an error for options that a question does not have, and for those that are missing."""
-    allowed = list(signature(answer).parameters.values())[1:]
-    listed = [*(p.name for p in allowed), *others]
-    wrong = [key for key in options if key not in listed]
-    missing = [p.name for p in allowed if p.default is p.empty and p.name not in options]
-    if wrong or missing:
-        key = (wrong or missing)[0]
-        rule = "must be left out" if wrong else "must be given"
-        raise InputError(
-            f"`{key}` {rule} for '{' and '.join(names)}'. Its options are {either(listed, 'and')}.", key=key
-        )
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> state = m.prepare.position()(m.at({"A": 0.5}).state, [0.51])
+        >>> bool(abs(m.at({"A": 0.51}).state - state).max() < 1e-12)
+        True
+        """
+        return PositionSolver(self._model, wrt)
 
+    def resolve_redundancy(
+        self,
+        of: _Names,
+        *,
+        order: int = 2,
+        criterion: Weight = "minimum norm",
+        law: Law = "consistent",
+        damping: Damping = None,
+        wrt: _Names | None = None,
+        effort: bool = False,
+    ) -> RedundancyEvaluator:
+        """Return an evaluator of rates, and with `order` 2 of accelerations, that attain those of rows `of`.
 
-def prepare(model: CompiledModel, question: _Names, options: dict[str, Any]) -> Evaluator:
-    """Return the evaluator of a question; see `Mechanism.prepare`."""
-    names = find_question(question, exported=False)
-    make = QUESTIONS[names].evaluator
-    assert make is not None  # for the type checker
-    check_options(names, make, options)
-    return make(model, **options)
+        With `effort`, the efforts are evaluated, too.
+        """
+        from kic.operational_space.redundancy import RedundancyEvaluator
+
+        return RedundancyEvaluator(self._model, of, criterion, law, damping, wrt, effort, order)

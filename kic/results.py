@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from kic.evaluator import Evaluator as Evaluator
     from kic.export.actuation_table import ActuationTable as ActuationTable
     from kic.export.c_source import CSource as CSource
+    from kic.export.export import (
+        ExportedForwardDynamics as ExportedForwardDynamics,
+        ExportedMap as ExportedMap,
+        ExportedQuestion as ExportedQuestion,
+        Exports as Exports,
+    )
     from kic.export.fmu import FMU as FMU
     from kic.export.numpy_function import ExportedFunction as ExportedFunction
     from kic.grasp.force_closure import GraspClosure as GraspClosure
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     from kic.operational_space.redundancy import RedundancyResolution as RedundancyResolution
     from kic.plotting.animate import Animation as Animation
     from kic.plotting.draw import MechanismPicture as MechanismPicture
+    from kic.prepared import Evaluators as Evaluators
     from kic.simulation.result import Energy as Energy, Simulation as Simulation
     from kic.simulation.sampling import ControlSamples as ControlSamples, Measurement as Measurement
     from kic.sweeps.result import Sweep as Sweep
@@ -59,6 +66,7 @@ _NAMES = {
     "evaluator": "Evaluator",
     "export.actuation_table": "ActuationTable",
     "export.c_source": "CSource",
+    "export.export": "ExportedForwardDynamics ExportedMap ExportedQuestion Exports",
     "export.fmu": "FMU",
     "export.numpy_function": "ExportedFunction",
     "grasp.force_closure": "GraspClosure",
@@ -79,6 +87,7 @@ _NAMES = {
     "operational_space.redundancy": "RedundancyResolution",
     "plotting.animate": "Animation",
     "plotting.draw": "MechanismPicture",
+    "prepared": "Evaluators",
     "simulation.result": "Energy Simulation",
     "simulation.sampling": "ControlSamples Measurement",
     "sweeps.result": "Sweep",

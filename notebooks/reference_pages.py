@@ -16,7 +16,11 @@ from kic.io.mjcf_schema import ANY, SCHEMA, TREATMENTS
 # file, title and packages of the pages, in the order of the layers
 LAYERS = (
     ("mechanism", "Mechanisms: describe, load, save", ("mechanism", "description", "io", "linkages")),
-    ("configuration", "Configurations and evaluators", ("configuration", "position", "evaluator")),
+    (
+        "configuration",
+        "Configurations and evaluators",
+        ("configuration", "position", "evaluator", "prepared"),
+    ),
     ("coefficients", "Influence coefficients", ("kinematics",)),
     ("dynamics", "Dynamics", ("dynamics",)),
     ("analysis", "Mobility, assembly modes, singularities", ("transfer", "analysis")),

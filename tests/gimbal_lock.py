@@ -157,7 +157,7 @@ def errors(case: Hinges) -> dict[str, tuple[float, float, bool]]:
     for k, letter in enumerate("GHD", 1):
         worst = max(bound[1 : k + 1])
         rows = answered(lambda k=k: c.coefficients(case.row, order=k))
-        f = answered(lambda k=k: case.m.prepare("coefficients", of=[case.row], order=k)(c.state))
+        f = answered(lambda k=k: case.m.prepare.coefficients([case.row], order=k)(c.state))
         assert (rows is None) == (f is None), letter
         if rows is not None:
             assert (getattr(f[case.row], letter) == getattr(rows, letter)).all()
@@ -181,7 +181,7 @@ def errors(case: Hinges) -> dict[str, tuple[float, float, bool]]:
     if case.inverse is not None:
         own, A, B = c.dynamics(), *(rounded(T) for T in case.inverse[:2])
         d = answered(lambda: c.dynamics(wrt=case.row))
-        f = answered(lambda: case.m.prepare("inverse_dynamics", wrt=case.row)(c.state, rate, rate[::-1]))
+        f = answered(lambda: case.m.prepare.inverse_dynamics(wrt=case.row)(c.state, rate, rate[::-1]))
         assert (d is None) == (f is None)
         law = 10 * LAW * EPS / case.distance**3
         if d is None:

@@ -54,6 +54,7 @@ RESULTS = {
 # methods that only kic calls, and those of tuples
 INTERNAL = {
     "view",  # starts a server; see test_viewer.py
+    "Evaluators.__call__", "Exports.__call__",  # raise an error in any case
     "count", "derivative", "describe", "descriptions", "index", "needed", "raw", "results", "sentences",
     "calls", "empty", "packed_motion", "part", "terms", "undriven_freedom",
     "JointLimits.rates", "Manipulability.rates", "RedundancyEvaluator.table",
@@ -380,7 +381,6 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     parts |= {".value": {"of": of[0]}}
     yield lambda: m, {
         "Mechanism.path": {"values": series}, "Mechanism.independent_sets": {"of": names},
-        "Mechanism.export": {"to": "numpy", "parameters": (), "close": False, "derivatives": 0},
         "Mechanism.save": {"path": "model.toml"}, "Mechanism.simulate": {"limits": False},
         "Mechanism.sweep": {"of": v["metric"]}, "Mechanism.sensitivity": {"of": v["function"]},
         "Mechanism.add": {"parts": [kic.Point("added", body, (0, 0, 0))]},
@@ -396,29 +396,33 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: c.linearize().modes(), {}
     yield c.linearize().state_space, {"method": "zoh", "coefficients": own}
     yield c.centroidal_momentum, {}
-    yield lambda: m.prepare(["coefficients", "dynamics"], of=of, order=1), {"out": None}
-    yield lambda: m.prepare("inverse_dynamics"), {}
-    yield lambda: m.export("dynamics", to="numpy"), {"arguments": [c.state]}
-    yield lambda: m.export("dynamics", to="c"), {"directory": "export", "path": "export"}
+    yield lambda: m.prepare.coefficients_and_dynamics(of, order=1), {"out": None}
+    yield lambda: m.prepare.inverse_dynamics(), {}
+    yield lambda: m.export.dynamics().to_numpy(), {"arguments": [c.state]}
+    yield lambda: m.export.dynamics().to_c(), {"directory": "export", "path": "export"}
     box = {n: (x - 1e-3, x + 1e-3) for n, x in v["values"].items()}
-    mapped = partial(m.export, "actuation_map", of=names, limits=box)
-    yield lambda: mapped(to="polynomial", degree=1) if M == 1 else None, {
+    mapped = m.export.actuation_map(names, inertia=False)
+    yield lambda: mapped.to_polynomial(limits=box, degree=1) if M == 1 else None, {
         "q": v["q"], "row": (*names, "")[0], "about": 0.0, "path": "map.json",
     }  # fmt: skip
-    yield lambda: mapped(to="table", points=2, inertia=False) if M else None, {"path": "map.csv"}
-    yield lambda: m.export("forward_dynamics", to="fmu"), {"path": "export.fmu", "binary": False}
+    yield lambda: mapped.to_table(limits=box, points=2) if M else None, {"path": "map.csv"}
+    yield lambda: mapped, {"limits": box}
+    yield m.export.dynamics, {}
+    yield lambda: m.export, {"parameters": (), "close": False, "derivatives": 0, "of": names}
+    yield lambda: m.prepare, {"of": of, ".pose": {"of": body}}
+    yield lambda: m.export.forward_dynamics().to_fmu(), {"path": "export.fmu", "binary": False}
     column = f"{names[0]}.effort" if names else ""
     yield c.force_table, {
         ".__getitem__": {"name": column}, ".select": {"of": column}, ".to_csv": {"path": "table.csv"},
     }  # fmt: skip
-    yield lambda: m.prepare("position"), {"values": v["q"]}
+    yield lambda: m.prepare.position(), {"values": v["q"]}
     yield lambda: c.ellipsoid(of), {"direction": [1.0]}
     yield lambda: c.operational_space(of), {}
-    yield lambda: m.prepare("operational_space", of=of), {}
-    yield lambda: m.prepare("pose", of=body), {}
-    yield lambda: m.prepare("pose", of=body)(c.state), {"target": c.pose(body)}
+    yield lambda: m.prepare.operational_space(of), {}
+    yield lambda: m.prepare.pose(body), {}
+    yield lambda: m.prepare.pose(body)(c.state), {"target": c.pose(body)}
     yield lambda: c.resolve_redundancy(of, [0.1]), {}
-    yield lambda: m.prepare("resolve_redundancy", of=of), {}
+    yield lambda: m.prepare.resolve_redundancy(of), {}
     yield c.joint_forces, {}
     yield lambda: c.motor_demand(v["qd"], v["qdd"], v["qddd"]) if m.motors else None, {}
     yield lambda: c.joint_forces()[m.joints[0].name], {"direction": [0, 0, 1.0], "place": [0.0, 0.0, 0.0]}

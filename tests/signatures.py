@@ -47,21 +47,30 @@ def signature(call: Any) -> str:
 
 
 def members(cls: type) -> dict[str, Any]:
-    """Return the public members of a class that kic defines, with those of its bases and `__call__`."""
+    """Return the public members of a class that kic defines, with those of its bases and `__call__`.
+
+    Of an evaluator, they are those of `Evaluator`; others belong to the package.
+    """
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.split(".")[0] == "kic":
             for name in inspect.get_annotations(base):
                 found.setdefault(name, inspect.Parameter.empty)
             found |= vars(base)
+    if issubclass(cls, kic.results.Evaluator):
+        found = {k: v for k, v in found.items() if k in dir(kic.results.Evaluator)}
     return {k: v for k, v in sorted(found.items()) if not k.startswith("_") or k == "__call__"}
 
 
 def of_class(path: str, cls: type) -> Iterator[str]:
     """Yield the constructor and the public members of a class; fields of dataclasses are attributes."""
     init = inspect.getattr_static(cls, "__init__")
-    # constructors of named tuples and of exceptions without their own are inherited from C
-    yield path + (signature(cls) if inspect.isfunction(init) or hasattr(cls, "_fields") else "(…)")
+    # constructors of named tuples and of exceptions without their own are inherited from C; those of
+    # evaluators belong to the package
+    is_open = not issubclass(cls, kic.results.Evaluator)
+    yield path + (
+        signature(cls) if is_open and (inspect.isfunction(init) or hasattr(cls, "_fields")) else "(…)"
+    )
     for name, value in members(cls).items():
         full = f"{path}.{name}"
         if isinstance(value, property | cached_property):
@@ -147,7 +156,7 @@ def callables() -> dict[str, inspect.Signature]:
                 plain = getattr(member, "__func__", member)
                 if inspect.isfunction(plain):
                     found[f"{path}.{name}"] = inspect.signature(plain)
-        if callable(value):
+        if callable(value) and not (inspect.isclass(value) and issubclass(value, kic.results.Evaluator)):
             found[path] = inspect.signature(value)
     return found
 

@@ -114,7 +114,7 @@ def simulate(m: Any, c: Any, t: float, **options: Any) -> Parts:
 
 def evaluate(s: Case, order: int, wrt: Any) -> Parts:
     """Return results of an evaluator at one state, at a batch, and the check of one state."""
-    f = s.m.prepare(["coefficients", "dynamics"], of=s.of, order=order, wrt=wrt)
+    f = s.m.prepare.coefficients_and_dynamics(s.of, order=order, wrt=wrt)
     one, many = f(s.c.state), f(s.batch.state)
     found = {f"one/{k}": getattr(one, k) for k in ("I", "P", "load", "damping")}
     found |= {f"many/{k}": getattr(many, k) for k in ("I", "P", "load", "damping")}
@@ -185,18 +185,18 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "motor_demand": lambda s: parts(s.c.motor_demand(s.qd, s.qdd, s.qddd), "speed torque current voltage"),
     "prepare/2": lambda s: evaluate(s, 2, None),
     "prepare/3/wrt": lambda s: evaluate(s, 3, s.wrt),
-    "prepare/inverse_dynamics": lambda s: s.m.prepare("inverse_dynamics")(s.c.state, s.qd, s.qdd),
-    "prepare/inverse_dynamics/wrt": lambda s: s.m.prepare("inverse_dynamics", wrt=s.wrt)(
+    "prepare/inverse_dynamics": lambda s: s.m.prepare.inverse_dynamics()(s.c.state, s.qd, s.qdd),
+    "prepare/inverse_dynamics/wrt": lambda s: s.m.prepare.inverse_dynamics(wrt=s.wrt)(
         s.batch.state, s.qd, s.qdd
     ),
-    "prepare/forward_dynamics": lambda s: s.m.prepare("forward_dynamics")(s.c.state, s.qd, s.qdd),
+    "prepare/forward_dynamics": lambda s: s.m.prepare.forward_dynamics()(s.c.state, s.qd, s.qdd),
     "prepare/operational_space": lambda s: operational_space(
-        s.m.prepare("operational_space", of=s.task)(s.c.state)
+        s.m.prepare.operational_space(s.task)(s.c.state)
     ),
     "prepare/resolve": lambda s: parts(
-        s.m.prepare("resolve_redundancy", of=s.task)(s.c.state, s.ud, s.udd), "qd qdd"
+        s.m.prepare.resolve_redundancy(s.task)(s.c.state, s.ud, s.udd), "qd qdd"
     ),
-    "prepare/position": lambda s: s.m.prepare("position")(
+    "prepare/position": lambda s: s.m.prepare.position()(
         s.c.state, np.concatenate([np.atleast_1d(x) for x in s.near(1.0).values()])
     ),
     "simulate": lambda s: simulate(s.m, s.c, 0.02),

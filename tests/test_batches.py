@@ -168,7 +168,7 @@ def test_batches_that_are_too_large_raise_before_they_are_allocated() -> None:
     arm = kic.load("horn-two-link")
     for count, ask in {
         10**18: lambda: m.sweep(lines, of=kic.metrics.manipulability("link6")),
-        7**18: lambda: m.export("actuation_map", to="table", of="link6", limits=task, points=343),
+        7**18: lambda: m.export.actuation_map("link6").to_table(limits=task, points=343),
         2**40: lambda: arm.at({"shoulder": wide, "elbow": tall}),
     }.items():
         with raises(kic.InputError, got=count, limit=2**28):

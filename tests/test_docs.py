@@ -221,6 +221,8 @@ def found(name: str) -> object:
 def parameters(name: str) -> set[str]:
     """Return the parameters of a callable; of ``**options``, the names that its docstring lists."""
     call = found(name)
+    if isinstance(call, property):
+        return set()
     known = inspect.signature(call).parameters
     if "options" in known:
         return set(known) | set(re.findall(r"`(\w+)`", call.__doc__))

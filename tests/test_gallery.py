@@ -50,7 +50,7 @@ class ModelConfiguration:
         self.drawn = self.m.at()
         self.c = self._moved(place) if place else self.drawn
         # the accuracy of closed configurations depends on the condition number
-        self.condition = float(self.m.prepare("coefficients", of=self.names).check(self.c.state))
+        self.condition = float(self.m.prepare.coefficients(self.names).check(self.c.state))
         self.limit = max(1e-12, 1000 * EPS * self.condition)
         self.rates, self.steps = tree_rates(self.c), stepped(self.c)
 
@@ -63,7 +63,7 @@ class ModelConfiguration:
         for share in 0.7 ** np.arange(1, 20):
             to = dict(zip(m.coordinates, share * way, strict=True))
             c = m.at({q: self.drawn.value(q) + dx for q, dx in to.items()}, near=self.drawn, failures="mask")
-            if c.ok and m.prepare("dynamics").check(c.state) < 1e4:
+            if c.ok and m.prepare.dynamics().check(c.state) < 1e4:
                 return c
         raise AssertionError(f"{m.name} hardly moves")
 

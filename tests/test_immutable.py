@@ -66,7 +66,7 @@ def spoil(x: Any, depth: int = DEPTH, seen: set[int] | None = None) -> None:
 FOUR, FIVE, RSSR, ARM = (kic.load(name) for name in ("four-bar", "five-bar", "rssr", "horn-two-link"))
 MOTORS = kic.load("four-bar-motor")
 AT, AT5 = FOUR.at(), FIVE.at()
-PREPARED, PLACES = FOUR.prepare("coefficients", of="tip"), FOUR.prepare("position")
+PREPARED, PLACES = FOUR.prepare.coefficients("tip"), FOUR.prepare.position()
 QUESTIONS: dict[str, Callable[[], Any]] = {
     "mechanism": lambda: FOUR,
     "geared": lambda: kic.load("geared-five-bar"),

@@ -108,11 +108,13 @@ KNOWN = {
         kic.trajectory.line([0.0, 0.0], [1.0, 1.0]), ARM, acceleration_limits=[1.0, 1.0], end_speed=1e200
     ),
     "tiny limits": lambda: BAR.at({"A": 1.0}).distribute([0.3], actuators=["A"], effort_limits=1e-320),
-    "symbol in a polynomial": lambda: BAR.export(
-        "actuation_map", of=["B"], limits={"A": (0.8, 1.1)}, degree=1, to="polynomial"
-    ).J(np.array([sympy.Symbol("x")])),
-    "masked rates": lambda: ARM.prepare("inverse_dynamics")(ARM.at().state, MASKED, np.zeros(2)),
-    "masked accelerations of an output": lambda: ARM.prepare("motion", of="tip")(
+    "symbol in a polynomial": lambda: (
+        BAR.export.actuation_map("B")
+        .to_polynomial(limits={"A": (0.8, 1.1)}, degree=1)
+        .J(np.array([sympy.Symbol("x")]))
+    ),
+    "masked rates": lambda: ARM.prepare.inverse_dynamics()(ARM.at().state, MASKED, np.zeros(2)),
+    "masked accelerations of an output": lambda: ARM.prepare.motion("tip")(
         ARM.at().state, np.zeros(2), MASKED
     ),
     "infinite measurement": lambda: HOLD(0.0, (np.array([np.inf, 0.0]), np.zeros(2))),
@@ -145,7 +147,7 @@ def test_odd_arguments_that_have_a_result() -> None:
     found = d.forward_dynamics([0.0, 0.0], np.array([x, 0 * x]))
     known = d.forward_dynamics([0.0, 0.0], [2.0, 0.0])
     assert np.allclose(np.array([a.subs(x, 2.0) for a in found], float), known, rtol=1e-12)
-    r = BAR.prepare("pose", of="rocker")(BAR.at().state, np.array([np.inf]))
+    r = BAR.prepare.pose("rocker")(BAR.at().state, np.array([np.inf]))
     assert not np.isfinite(r.twist).all()
     with raises(kic.InputError, key="actuators") as e:
         control.check("efforts", ARM.coordinates, ["A"] * 1000)
@@ -155,7 +157,7 @@ def test_odd_arguments_that_have_a_result() -> None:
 def test_outputs_may_be_named_twice() -> None:
     for m in (ARM, BAR, kic.load("five-bar")):
         for of in (["tip", "tip"], ["tip.x", "tip", "tip.x"]):
-            found = m.prepare("coefficients", of=of, order=2)(m.at().state)
+            found = m.prepare.coefficients(of, order=2)(m.at().state)
             for name in of:
                 assert np.array_equal(found[name].H, m.at().coefficients(name, order=2).H)
 
@@ -180,8 +182,8 @@ def test_results_beyond_a_size_raise_an_error(name: str, monkeypatch: pytest.Mon
     for ask in (
         lambda: c.coefficients("tip", order=3),
         c.dynamics,
-        lambda: m.prepare("coefficients", of="tip", order=3),
-        lambda: m.prepare("dynamics"),
+        lambda: m.prepare.coefficients("tip", order=3),
+        lambda: m.prepare.dynamics(),
     ):
         with raises(kic.InputError, limit=16):
             ask()
@@ -251,5 +253,5 @@ def test_assemblies_behave_like_other_configurations() -> None:
 
 
 def test_a_checked_evaluator_takes_numbers_in_an_array_of_objects() -> None:
-    f, state = ARM.prepare(["coefficients", "dynamics"], of=["tip"]), np.array([0.05, 0.1], dtype=object)
+    f, state = ARM.prepare.coefficients_and_dynamics(["tip"]), np.array([0.05, 0.1], dtype=object)
     assert np.array_equal(f(state, check=True).I, f(state.astype(float)).I)

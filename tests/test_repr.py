@@ -62,8 +62,8 @@ def results() -> Iterator[Any]:
     yield from (contacts, kic.form_closure(contacts), kic.grip_forces(contacts, [0.0, -1.0, 0.0]))
     yield from (
         kic.linkages.four_bar_motion(ground=4, crank=1, coupler=3, rocker=3),
-        arm.prepare("coefficients", of=["tip"]),
-        arm.prepare("position", wrt=["tip.x", "tip.y"]),
+        arm.prepare.coefficients(["tip"]),
+        arm.prepare.position(wrt=["tip.x", "tip.y"]),
     )
     yield replace(arm, name="long" * 100)
 

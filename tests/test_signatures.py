@@ -9,6 +9,7 @@ import pytest
 import signatures
 
 import kic
+from kic.export.export import Exports
 
 # classes that only kic constructs; their parameters have the names of their attributes
 RESULTS = {f"kic.results.{name}" for name in kic.results.__all__} | {
@@ -19,7 +20,10 @@ PROFILES = [f"kic.trajectory.{name}" for name in ("line", "quintic", "septic", "
 WORDS = {
     "task": [],
     # terms of state spaces and of functions
-    "outputs": ["kic.Mechanism.export", "kic.results.Linearization.state_space"],
+    "outputs": [
+        *(f"kic.results.Exports.{name}" for name in vars(Exports) if name[0] != "_"),
+        "kic.results.Linearization.state_space",
+    ],
     "inputs": ["kic.results.Linearization.state_space"],
     "names": [
         # labels that are given to arrays
@@ -46,6 +50,7 @@ WORDS = {
         "kic.DHRow", "kic.Distance", "kic.Joint", "kic.JointLimits",
         *(f"kic.Mechanism.{name}" for name in
           ("assembly_modes", "at", "find_equilibrium", "path", "simulate", "sweep", "track")),
+        "kic.results.ExportedMap.to_polynomial", "kic.results.ExportedMap.to_table",
     ],
 }  # fmt: skip
 OPTIONS = {

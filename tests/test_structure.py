@@ -74,7 +74,7 @@ import sys, kic
 m = kic.load("MODEL")
 c = m.at()
 c = m.at({name: float(c.value(name)) for name in m.coordinates})
-c.coefficients("OUTPUT", order=3), c.dynamics(), m.prepare(["coefficients", "dynamics"], of="OUTPUT")(c.state)
+c.coefficients("OUTPUT", order=3), c.dynamics(), m.prepare.coefficients_and_dynamics("OUTPUT")(c.state)
 """
 
 

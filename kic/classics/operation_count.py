@@ -184,7 +184,7 @@ def count_operations(
     mechanism : Mechanism
         Mechanism.
     of : str or list of str
-        Dependents, as in `Mechanism.prepare`.
+        Dependents, as in `Configuration.coefficients`.
     order : {1, 2, 3}
         Highest order of the coefficients.
     dynamics : bool, "inertia" or "inverse_dynamics"
@@ -203,7 +203,7 @@ def count_operations(
     SingularError
         If `at` is so close to a singularity that other closure equations are chosen there.
     UnknownNameError, InertiaError
-        Under the same conditions as `Mechanism.prepare` and its evaluator.
+        Under the same conditions as the evaluators of `Mechanism.prepare`.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def run_counted(
     """Return the operation count of `count_operations` and the arrays that its kernels computed.
 
     The arrays are coefficients, dynamics and efforts, as far as requested. `query` holds the arguments `of`,
-    `order` and `wrt` of `Mechanism.prepare`.
+    `order` and `wrt` of `Configuration.coefficients`.
     """
     instance("mechanism", mechanism, Mechanism, "Use `kic.load`.")
     if not isinstance(dynamics, bool | str) or dynamics not in (True, False, "inertia", "inverse_dynamics"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,10 +12,20 @@ from kic.cli import parsing
 from kic.errors import printable
 
 if TYPE_CHECKING:
+    from kic.export.export import ExportedQuestion
     from kic.mechanism import Mechanism
 
 # suffixes of files of actuation maps
 _SUFFIXES = {"table": (".csv", ".npz"), "polynomial": (".json", ".xml", ".urdf", ".mjcf")}
+
+# questions by target, and options of targets
+_QUESTIONS = {"c": "inverse_dynamics", "fmu": "forward_dynamics"}
+_TARGET_OPTIONS = {
+    "c": ("precision",),
+    "fmu": (),
+    "table": ("limits", "points"),
+    "polynomial": ("limits", "degree", "error_max"),
+}
 
 
 @click.command()
@@ -34,7 +46,7 @@ _SUFFIXES = {"table": (".csv", ".npz"), "polynomial": (".json", ".xml", ".urdf",
 @click.option("--degree", type=click.IntRange(1), help="Set the degree of polynomials.")
 @click.option("--error-max", type=float, help="Set the largest error of polynomials, in the model's units.")
 @click.option("--no-binary", is_flag=True, help="Write an FMU with sources alone, without a C compiler.")
-@click.option("--question", metavar="NAME[,NAME]",
+@click.option("--question", metavar="NAME",
               help="Set the question, by default inverse_dynamics; the error for an unknown one lists "
               "them.")  # fmt: skip
 @parsing.names_option(
@@ -76,7 +88,7 @@ def export(
 
     \b
       kic export five-bar --c generated --close --steps 3
-      kic export puma560 --c generated --question coefficients,dynamics --of link6 --order 1
+      kic export puma560 --c generated --question coefficients_and_dynamics --of link6 --order 1
       kic export gough-stewart --c generated --question position --precision float
       kic export five-bar --c generated --question actuation_map --of B,D
       kic export five-bar --fmu five-bar.fmu --parameter coupler.mass
@@ -96,20 +108,16 @@ def export(
     if no_binary and file is None:
         raise click.UsageError("--no-binary is an option of --fmu.")
     mechanism = request.mechanism
-    names = {"of": of, "wrt": wrt}
-    options: dict[str, Any] = {key: parsing.split_names(words, f"--{key}") for key, words in names.items()}
-    options |= {"order": order, "steps": steps, "precision": precision}
-    options |= {"points": points, "degree": degree, "error_max": error_max, "limits": _box(mechanism, box)}
-    default = {"c": "inverse_dynamics", "fmu": "forward_dynamics"}.get(to, "actuation_map")
-    found = mechanism.export(
-        parsing.split_names((question or default,), "--question"),
-        to=to,
-        near=request.configuration(),
-        parameters=parsing.split_names(parameters, "--parameter"),
-        outputs=parsing.split_names(outputs, "--output"),
-        close=close,
-        **{key: value for key, value in options.items() if value or value == 0},
-    )
+    names = {"of": of, "wrt": wrt, "parameters": parameters, "outputs": outputs}
+    options: dict[str, Any] = {
+        key: parsing.split_names(words, f"--{key.removesuffix('s')}") for key, words in names.items()
+    }
+    options |= {"order": order, "close": close, "steps": steps, "precision": precision, "points": points}
+    options |= {"degree": degree, "error_max": error_max, "limits": _box(mechanism, box)}
+    given = {key: value for key, value in options.items() if value or (value == 0 and value is not False)}
+    target = {key: given.pop(key) for key in _TARGET_OPTIONS[to] if key in given}
+    ask = _question(mechanism, question or _QUESTIONS.get(to, "actuation_map"), to, given)
+    found = getattr(ask(near=request.configuration(), **given), f"to_{to}")(**target)
     if not map_file:
         for path in [found.save(file, binary=not no_binary)] if file else found.save(directory):
             click.echo(printable(str(path)))
@@ -119,6 +127,26 @@ def export(
     else:
         found.save(map_file)
     click.echo(printable(f"{map_file}: {found!r}"))
+
+
+def _question(
+    mechanism: Mechanism, question: str, to: str, given: Mapping[str, Any]
+) -> Callable[..., ExportedQuestion]:
+    """Return the method of a question; raise an error for an unknown one, and for options without effect."""
+    known = [name for name in dir(type(mechanism.export)) if name[0] != "_"]
+    if question not in known:
+        raise parsing.usage_error(f"{question!r} is none of {', '.join(known)}.", "--question")
+    default = _QUESTIONS.get(to, "actuation_map")
+    if to != "c" and question != default:
+        raise parsing.usage_error(f"--{to} writes {default}, got {question}.", "--question")
+    ask: Callable[..., ExportedQuestion] = getattr(mechanism.export, question)
+    own = inspect.signature(ask).parameters
+    for key in given.keys() - own.keys():
+        option = f"--{'box' if key == 'limits' else key.replace('_', '-')}"
+        raise click.UsageError(f"{option} must be left out for {question} with --{to}.")
+    if "of" in own and "of" not in given:
+        raise click.UsageError(f"--of must be given for {question}.")
+    return ask
 
 
 def _box(mechanism: Mechanism, given: tuple[str, ...]) -> dict[str, tuple[float, float]]:

@@ -41,7 +41,7 @@ class ActuationTable(Tabular):
     --------
     >>> m = kic.load("five-bar")
     >>> box = {"A": (1.0, 1.4), "E": (1.3, 1.7)}
-    >>> t = m.export("actuation_map", of=["B", "D"], limits=box, points=5, to="table")
+    >>> t = m.export.actuation_map(["B", "D"]).to_table(limits=box, points=5)
     >>> t.value.shape, t.J.shape, t.inertia.shape
     ((5, 5, 2), (5, 5, 2, 2), (5, 5, 2, 2))
     """
@@ -110,7 +110,7 @@ def actuation_table(
     points: int = 33,
     inertia: bool = True,
 ) -> ActuationTable:
-    """Return a table of rows `of`; see `Mechanism.export`."""
+    """Return a table of rows `of`; see `ExportedMap.to_table`."""
     from kic.export.certified_polynomials import box_of
 
     box, count = box_of(m, wrt, limits), integer("points", points, 2)

@@ -68,7 +68,7 @@ class CSource:
     Examples
     --------
     >>> m = kic.load("four-bar")
-    >>> code = m.export("inverse_dynamics", to="c", close=True)
+    >>> code = m.export.inverse_dynamics(close=True).to_c()
     >>> print(code.header.splitlines()[-5])
     void four_bar_inverse_dynamics(const double q[1], const double qd[1], const double qdd[1],
     """

@@ -33,7 +33,7 @@ from kic.description.units import row_unit
 from kic.errors import InputError, SingularError, invalid
 from kic.export.derivatives import system_parts
 from kic.export.intervals import EPS, Functions, around, middle_and_radius, product, upward
-from kic.export.questions import export_traces
+from kic.export.questions import coefficients, export_traces
 from kic.export.trace import Trace
 from kic.kernels import layout as lay
 from kic.mechanism import Mechanism
@@ -70,7 +70,7 @@ def certified_polynomials(
     degree: int | None = None,
     error_max: float | None = None,
 ) -> PolynomialMap:
-    """Return polynomials of rows `of`; see `Mechanism.export`."""
+    """Return polynomials of rows `of`; see `ExportedMap.to_polynomial`."""
     if (degree is None) == (error_max is None):
         message = "`error_max` or `degree` must be given, and not both. Give one of them."
         raise InputError(message, key="error_max")
@@ -249,8 +249,8 @@ class _Problem:
     def trace(self, t: np.ndarray) -> None:
         """Record the equations with the pivots that serve at t (M,)."""
         c = self.mechanism.at(dict(zip(self.names, self.middle + self.half * t, strict=True)), near=self.near)
-        options: dict[str, Any] = {"of": self.of, "order": 3, "wrt": self.names, "close": "equations"}
-        e = export_traces(self.mechanism, "coefficients", near=c, **options)
+        own = {"of": self.of, "order": 3, "wrt": self.names}
+        e = export_traces(self.mechanism, coefficients, own, near=c, close="equations")
         assert e.answer is not None  # for the type checker
         self.entries, (self.rows, self.system, self.low, self.high) = system_parts(e.answer)
         self.X, self.tube = _Polynomials(self.states[self.entries]), self.tubes[self.entries]

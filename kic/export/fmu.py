@@ -54,7 +54,7 @@ class FMU:
     Examples
     --------
     >>> m = kic.load("four-bar")
-    >>> m.export("forward_dynamics", to="fmu")
+    >>> m.export.forward_dynamics().to_fmu()
     FMU four_bar_forward_dynamics: 5 source files
     """
 
@@ -137,9 +137,6 @@ def fmu(export: Export, derivatives: int = 0) -> FMU:
     from kic import __version__
     from kic.export.fmu_description import model_description, text_of, variables
 
-    if export.question != ("forward_dynamics",):
-        asked = " and ".join(export.question)
-        raise invalid("question", "must be 'forward_dynamics' for an FMU", asked, "Export others as C.")
     code, own = c_source(export), variables(export)[0]
     texts, header = (
         {f"{code.name}.c": code.source, f"{code.name}.h": code.header},

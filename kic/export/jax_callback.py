@@ -21,7 +21,6 @@ from kic.mechanism import Mechanism
 from kic.numerics.arguments import check_order, integer, names_of
 from kic.numerics.optional import import_optional
 from kic.numerics.rotations import product
-from kic.prepared import check_options, find_question
 
 _Names = str | Iterable[str]
 LETTERS = tuple(_LETTERS)
@@ -50,26 +49,28 @@ class Outputs(Mapping[str, Any]):
 
 def jax_callback(
     m: Mechanism,
-    question: _Names,
-    close: Any,
-    parameters: _Names,
-    derivatives: int,
-    outputs: _Names,
+    question: str,
+    own: dict[str, Any],
+    close: Any = False,
+    parameters: _Names = (),
+    derivatives: int = 0,
+    outputs: _Names = (),
+    steps: int | None = None,
     **options: Any,
 ) -> Callable[..., Outputs]:
-    """Return `coefficients_function` for the arguments of `Mechanism.export`."""
-    asked, order = find_question(question, exported=True), integer("derivatives", derivatives, 0, 2)
+    """Return `coefficients_function` for the options of `Exports`."""
+    order = integer("derivatives", derivatives, 0, 2)
     for key, rule, value, wrong in (
-        ("question", "'coefficients'", " and ".join(asked), asked != ("coefficients",)),
+        ("callback", "False for other questions than coefficients", True, question != "coefficients"),
         ("close", "True or left out", close, close is not True and close is not False),
         ("parameters", "left out", parameters, bool(names_of(parameters, "parameters"))),
         ("outputs", "left out", outputs, bool(names_of(outputs, "outputs"))),
         ("derivatives", "0", derivatives, order > 0),
+        ("steps", "left out", steps, steps is not None),
     ):
         if wrong:
             raise invalid(key, f"must be {rule} with `callback`", value, "Export without `callback`.")
-    check_options(asked, coefficients_function, options)
-    return coefficients_function(m, **options)
+    return coefficients_function(m, **own, **options)
 
 
 def coefficients_function(
@@ -84,13 +85,13 @@ def coefficients_function(
     jax = _jax()
     jnp, model, names = jax.numpy, m._model, names_of(of, least=1)
     model.require_real("export()", "Export the mechanism itself.")
-    called = function_name(m, ("coefficients",), name)
+    called = function_name(m, "coefficients", name)
     start = one_state(model, near)
-    solver, letters = m.prepare("position", wrt=wrt), LETTERS[: check_order(order) + 1]
+    solver, letters = m.prepare.position(wrt=wrt), LETTERS[: check_order(order) + 1]
     driving_choice(model, model.transfer_for(wrt).names, start)
     size, columns, (straight, turning) = len(solver.names), model.tree.columns, _state_rates(model.tree)
     inputs = Argument("q", (size,)), Argument("near", start.shape, default=start)
-    prepare = lru_cache(lambda of, k: m.prepare("coefficients", of=of, order=max(k, 1), wrt=wrt))
+    prepare = lru_cache(lambda of, k: m.prepare.coefficients(of, order=max(k, 1), wrt=wrt))
 
     def call(host: Callable[..., Any], shape: tuple[int, ...], *given: Any) -> Any:
         dtype = given[0].dtype

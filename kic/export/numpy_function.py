@@ -41,7 +41,7 @@ class ExportedFunction:
     Examples
     --------
     >>> m = kic.load("four-bar")
-    >>> f = m.export("coefficients", of="tip", to="numpy")
+    >>> f = m.export.coefficients("tip").to_numpy()
     >>> f(m.at({"A": 0.5}).state)["tip.G"].shape
     (3, 1)
     """

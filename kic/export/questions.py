@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import check_order, flag, integer, names_of, text
 from kic.position import initial_states
-from kic.prepared import QUESTIONS, check_options, find_question
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import BOTH
 
@@ -39,7 +37,7 @@ class Export:
     ----------
     name : str
         Name of the function.
-    mechanism, question, coordinates : Mechanism, tuple of str, tuple of str
+    mechanism, question, coordinates : Mechanism, str, tuple of str
         The mechanism, and names of the question and of the coordinates.
     answer : Trace or None
         From a closed state, and the other inputs, to the results; None for "position" itself.
@@ -54,7 +52,7 @@ class Export:
 
     name: str
     mechanism: Mechanism
-    question: tuple[str, ...]
+    question: str
     coordinates: tuple[str, ...]
     answer: Trace | None
     step: Trace | None = None
@@ -272,14 +270,14 @@ def position(tracer: Tracer) -> None:
 
 
 # questions whose inputs are values of the coordinates
-_CLOSED = (("position",), ("actuation_map",))
+_CLOSED = ("position", "actuation_map")
 # Newton steps, of quadratic convergence, unless the user sets their number
 _STEPS = 5
 
 
-def function_name(m: Mechanism, asked: tuple[str, ...], name: str | None) -> str:
+def function_name(m: Mechanism, question: str, name: str | None) -> str:
     """Return the name of a function, by default of the mechanism and the question."""
-    called = re.sub("[-.]", "_", "_".join((m.name, *asked)) if name is None else text("name", name))
+    called = re.sub("[-.]", "_", f"{m.name}_{question}" if name is None else text("name", name))
     if name is not None and not called.isidentifier():
         raise invalid("name", "must be an identifier", name, "Give a name such as 'arm_dynamics'.")
     return called
@@ -295,8 +293,8 @@ def one_state(model: CompiledModel, near: Configuration | None) -> np.ndarray:
 
 def export_traces(
     m: Mechanism,
-    question: _Names,
-    own: tuple[str, ...] = (),
+    trace: Callable[..., list[tuple[Argument, Any]] | None],
+    own: Mapping[str, Any],
     /,
     near: Configuration | None = None,
     parameters: _Names = (),
@@ -305,19 +303,12 @@ def export_traces(
     outputs: _Names = (),
     steps: int | None = None,
     name: str | None = None,
-    **options: Any,
 ) -> Export:
-    """Return a question as traces; for the arguments see `Mechanism.export`.
-
-    Options `own` of the target are named in messages only.
-    """
+    """Return a question as traces, by its function and its own options; for the others see `Exports`."""
     model = m._model
     model.require_real("export()", "Export the mechanism itself, with `parameters`.")
-    asked = find_question(question, exported=True)
-    module, _, function = QUESTIONS[asked].trace.partition(".")
-    trace = getattr(import_module(f"kic.export.{module}"), function)
-    wrt = options.pop("wrt", None)
-    check_options(asked, trace, options, ("wrt", "name", "steps", *own))
+    asked, options = trace.__name__, dict(own)
+    wrt = options.pop("wrt")
     order, wanted = integer("derivatives", derivatives, 0, 2), names_of(outputs, "outputs")
     open_loops = isinstance(close, str) and close == "equations"
     close = not open_loops and (flag("close", close) or asked in _CLOSED)
@@ -336,7 +327,7 @@ def export_traces(
         message = (
             f"'{m.name}' must have degrees of freedom to be exported, got 0. Use `Configuration` instead."
         )
-        raise InputError(message, key="question", dof=0)
+        raise InputError(message, dof=0)
 
     def transfer_of(model: CompiledModel) -> Any:
         # parameters of couplings are no numbers of linear maps

@@ -63,7 +63,7 @@ def explained(call: Callable[..., Any]) -> Callable[..., Any]:
             # only those that are raised before the first line of the function have no frame of it
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
-            wrong = _wrong_arguments(call, args, keywords)
+            wrong = wrong_arguments(explained_call, args, keywords)
             if not wrong:
                 raise
             raise TypeError(wrong) from None
@@ -102,7 +102,7 @@ def explain_methods(cls: type) -> None:
                 setattr(base, name, explained(found))
 
 
-def _wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
+def wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
     """Return what is wrong about the arguments of a call, and its own; '' if nothing is."""
     parameters = [p for name, p in inspect.signature(call).parameters.items() if name != "self"]
     args = args[1:] if "self" in inspect.signature(call).parameters else args

@@ -50,8 +50,8 @@ class PolynomialMap:
     Examples
     --------
     >>> m = kic.load("four-bar")
-    >>> p = m.export("actuation_map", of=["B", "D"], limits={"A": (0.2, 1.2)}, error_max=1e-4,
-    ...              to="polynomial")
+    >>> rows = m.export.actuation_map(["B", "D"])
+    >>> p = rows.to_polynomial(limits={"A": (0.2, 1.2)}, error_max=1e-4)
     >>> p
     2 polynomials of degree 4 in A, error at most 1.4e-05 rad
     >>> bool((abs(p(0.7) - m.at([0.7]).value(["B", "D"])) <= p.error_bound).all())

@@ -264,7 +264,7 @@ def _rates(G: np.ndarray, qd: Any) -> np.ndarray:
 
 
 class PoseMotion:
-    """Pose and twist of a frame or body; made by ``Mechanism.prepare("pose", of=…)``.
+    """Pose and twist of a frame or body; made by ``m.prepare.pose(of)``.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class PoseMotion:
         Examples
         --------
         >>> m = kic.load("puma560")
-        >>> f = m.prepare("pose", of="link6")
+        >>> f = m.prepare.pose("link6")
         >>> now = f(m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]).state)
         >>> now.error(m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.3]).pose("link6")).round(3)[3:].tolist()
         [0.086, -0.022, 0.045]

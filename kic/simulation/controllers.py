@@ -357,7 +357,7 @@ class OperationalSpaceControl(_RowControl):
         with a trajectory, a constant value, or a function of time that returns value, rate and acceleration.
         The value of a body or frame is a pose: a `RigidTransform` as `Configuration.pose` returns it, that
         of a body relative to the reference configuration; or a pair of position (3,), the rows x, y, z of
-        the part, and rotation, as ``prepare("pose")`` returns `p` and `R`. Each may be a trajectory. A
+        the part, and rotation, as ``prepare.pose(of)`` returns `p` and `R`. Each may be a trajectory. A
         constant pose may be an array (4, 4).
     kp, kd : float, (P,) or (P, P) array_like
         Gains of the errors of positions (1/s²) and of rates (1/s).

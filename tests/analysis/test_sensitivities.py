@@ -588,8 +588,8 @@ def test_all_results_exist() -> None:
         lambda m: m.at(at).coefficients("tip").acceleration(qd, qdd),
         lambda m: m.at(at).coefficients(["tip.x", "tip.y"], order=3).inverse().D,
         lambda m: m.at(at).dynamics().transfer(m.at(at).coefficients(["tip.x", "tip.y"]).inverse()).P,
-        lambda m: m.prepare(["coefficients", "dynamics"], of=["tip"], order=3)(m.at(at).state).tip.D,
-        lambda m: m.prepare(["coefficients", "dynamics"], of=["tip"])(m.at(at).state, check=True).load,
+        lambda m: m.prepare.coefficients_and_dynamics(["tip"], order=3)(m.at(at).state).tip.D,
+        lambda m: m.prepare.coefficients_and_dynamics(["tip"])(m.at(at).state, check=True).load,
         lambda m: m.at(at).operational_space(["tip.x", "tip.y"]).mu,
     ]
     for answer in answers:
@@ -614,7 +614,7 @@ def test_counts_exclude_complex_steps() -> None:
 def test_evaluators_of_open_chains_take_real_states() -> None:
     m = kic.load("horn-two-link")
     state = m.at([0.3, 0.4]).state
-    a = m.sensitivity(lambda m: m.prepare(["coefficients", "dynamics"], of=["tip"])(state).P, ["elbow.at.x"])
+    a = m.sensitivity(lambda m: m.prepare.coefficients_and_dynamics(["tip"])(state).P, ["elbow.at.x"])
     b = m.sensitivity(lambda m: m.at([0.3, 0.4]).dynamics().P, ["elbow.at.x"])
     assert np.array_equal(a, b)
 
@@ -795,7 +795,7 @@ def test_locking_dimension_changes_raise(name, theta: float | None) -> None:
     with raises(kic.SingularError, joint="D", order=1):
         m.sensitivity(lambda m: m.at().dynamics().I, name)
     with raises(kic.SingularError, joint="D", order=1):
-        m.sensitivity(lambda m: m.prepare("coefficients", of=["tip"])(m.at().state).tip.G, name)
+        m.sensitivity(lambda m: m.prepare.coefficients(["tip"])(m.at().state).tip.G, name)
 
 
 def test_conditions_are_checked_to_the_requested_order() -> None:
@@ -914,14 +914,14 @@ WRONG = [
         {"of": lambda m: m.at().pose("coupler")},
         "pose() of 'four-bar' needs real numbers and cannot propagate the complex step",
     ),
-    ({"of": lambda m: m.prepare("position")}, "prepare('position') of 'four-bar' needs real numbers"),
+    ({"of": lambda m: m.prepare.position()}, "prepare.position() of 'four-bar' needs real numbers"),
     ({"of": lambda m: m.independent_sets()}, "independent_sets() of 'four-bar' needs real numbers"),
     (
         {"of": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
         "singularities() needs real numbers, got",
     ),
     (
-        {"of": lambda m: m.prepare("coefficients", of="tip")(kic.load("four-bar").at().state)},
+        {"of": lambda m: m.prepare.coefficients("tip")(kic.load("four-bar").at().state)},
         "A real state of 'four-bar' does not",
     ),
 ]
@@ -981,7 +981,7 @@ def test_state_of_another_mechanism_raises() -> None:
     m.sensitivity(other, "ball.at.x")
     for given in (kept[0], kept[0].real + 0j):
         with raises(kic.InputError, joint="ball"):
-            m.sensitivity(lambda m, s=given: m.prepare("coefficients", of=["flag"])(s).flag.G, "ball.at.y")
+            m.sensitivity(lambda m, s=given: m.prepare.coefficients(["flag"])(s).flag.G, "ball.at.y")
 
 
 def test_two_axes_stay_perpendicular() -> None:

@@ -121,7 +121,7 @@ def test_centre_of_mass_as_input_and_coordinate():
     rates = (c.value("com"), rows.velocity([0.7]), rows.acceleration([0.7], [0.3]), third)
     for one, other in zip(found, rates, strict=True):
         assert np.abs(one - other).max() < 1e-13
-    prepared = m.prepare("coefficients", of=["com"], order=2)(c.state)
+    prepared = m.prepare.coefficients(["com"], order=2)(c.state)
     assert np.abs(prepared.com.H - rows.H).max() < 1e-14
 
 

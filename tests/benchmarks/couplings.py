@@ -67,10 +67,10 @@ def works(mechanism: kic.Mechanism, of: str) -> dict[str, Work]:
     """Return the calls for one configuration or motion, which use their memory again."""
     state, v = mechanism.at().state, np.ones(mechanism.dof)
     return {
-        DYNAMICS: reused(mechanism.prepare("dynamics"), state),
-        RATES: reused(mechanism.prepare("coefficients", of=[of], order=2), state),
-        "inverse dynamics": reused(mechanism.prepare("inverse_dynamics"), state, v, v),
-        "forward dynamics": reused(mechanism.prepare("forward_dynamics"), state, v, v),
+        DYNAMICS: reused(mechanism.prepare.dynamics(), state),
+        RATES: reused(mechanism.prepare.coefficients([of], order=2), state),
+        "inverse dynamics": reused(mechanism.prepare.inverse_dynamics(), state, v, v),
+        "forward dynamics": reused(mechanism.prepare.forward_dynamics(), state, v, v),
     }
 
 

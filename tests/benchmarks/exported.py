@@ -80,10 +80,10 @@ def main() -> None:
     for name, question, of in CASES:
         m, options = kic.load(name), {"of": of} if of else {}
         start = time.perf_counter()
-        code = m.export(question, to="c", name="f", **options)
+        code = getattr(m.export, question)(name="f", **options).to_c()
         traced = time.perf_counter() - start
-        own = seconds_in_c(m.export(question, to="numpy", **options), code)
-        e = m.prepare(question, **options)
+        own = seconds_in_c(getattr(m.export, question)(**options).to_numpy(), code)
+        e = getattr(m.prepare, question)(**options)
         states = np.repeat(m.at().state[None], MEMBERS, 0)
         rates = [np.full((MEMBERS, len(e.coordinates)), 0.7) for _ in e.motion]
         times = []

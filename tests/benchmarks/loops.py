@@ -80,8 +80,8 @@ class Loop:
         self.inputs = np.array([float(drawn.value(name)) for name in names])
         self.place = self.inputs + self.moves()
         self.near = mechanism.at(self.place, near=drawn)
-        self.evaluate = mechanism.prepare(
-            ["coefficients", "dynamics"], of=[of], order=2, wrt=list(names), loads=False
+        self.evaluate = mechanism.prepare.coefficients_and_dynamics(
+            [of], order=2, wrt=list(names), loads=False
         )
         self.take = attrgetter(f"{of}.G", f"{of}.H", "I", "P")
 
@@ -101,14 +101,14 @@ class Loop:
     def closing(self) -> dict[str, Work]:
         """Closing one configuration that is a step away."""
         at, near, target = self.mechanism.at, self.near, self.place + STEP
-        close, state = self.mechanism.prepare("position"), self.near.state
+        close, state = self.mechanism.prepare.position(), self.near.state
         return {"prepare_position": lambda: close(state, target), "at(near=…)": lambda: at(target, near=near)}
 
     def closing_batch(self, count: int) -> dict[str, Work]:
         """Closing a batch, each member from its own near configuration."""
         at, inputs = self.mechanism.at, self.inputs + self.moves(count)
         near = at(inputs, near=self.mechanism.at())
-        close, states = self.mechanism.prepare("position"), near.state
+        close, states = self.mechanism.prepare.position(), near.state
         return {
             "prepare_position, batch": lambda: close(states, inputs + STEP),
             "at(near=…), batch": lambda: at(inputs + STEP, near=near),

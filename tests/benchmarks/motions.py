@@ -32,7 +32,7 @@ LOOP_TARGETS["gough-stewart", SIX_ROWS] = "≤ 0.4"
 
 def by_tensors(mechanism: kic.Mechanism, forward: bool) -> object:
     """Return a function of state, rates, and accelerations or efforts, which forms I* and P* first."""
-    evaluate = mechanism.prepare("dynamics")
+    evaluate = mechanism.prepare.dynamics()
 
     def work(state: np.ndarray, v: np.ndarray, second: np.ndarray) -> np.ndarray:
         r = evaluate(state)
@@ -47,8 +47,8 @@ def works(mechanism: kic.Mechanism, state: np.ndarray, v: np.ndarray, x: np.ndar
     made: dict[str, Work] = {}
     one = state[0], v[0], x[0]  # the peers, too, are given their arrays ready
     for name, f in (
-        ("inverse", mechanism.prepare("inverse_dynamics")),
-        ("forward", mechanism.prepare("forward_dynamics")),
+        ("inverse", mechanism.prepare.inverse_dynamics()),
+        ("forward", mechanism.prepare.forward_dynamics()),
     ):
         made[f"{name}, fresh"] = lambda f=f: f(*one)
         made[f"{name}, out"] = reused(f, *one)

@@ -33,16 +33,16 @@ def efforts(m: kic.Mechanism, road: str) -> tuple[Any, int]:
     """Return the function of q, qd, qdd, and of a state for closure equations, and the size of the state."""
     near, size = m.at().state, len(m.coordinates)
     if road == "closure equations":
-        f = m.export("inverse_dynamics", to="casadi", close="equations")
+        f = m.export.inverse_dynamics(close="equations").to_casadi()
         q, qd, qdd = (casadi.SX.sym(name, size) for name in ("q", "qd", "qdd"))
         state = casadi.SX.sym("state", near.size)
         effort, closure, values, _ = f(state, qd, qdd)
         gaps = casadi.vertcat(closure, values - q)
         return casadi.Function("efforts", [q, qd, qdd, state], [effort, gaps]), near.size
-    named = {"rootfinder": road} if road in ("chords", "fast_newton") else {}
-    f = m.export("inverse_dynamics", to="casadi", close=True, **named)
+    finder = road if road in ("chords", "fast_newton") else None
+    f = m.export.inverse_dynamics(close=True).to_casadi(rootfinder=finder)  # type: ignore[arg-type]
     differences = road == "finite differences"
-    kind = casadi.MX if named or differences else casadi.SX
+    kind = casadi.MX if finder or differences else casadi.SX
     motion = [kind.sym(name, size) for name in ("q", "qd", "qdd")]
     options = {"enable_fd": True, "enable_forward": False, "enable_reverse": False, "never_inline": True}
     return casadi.Function("efforts", motion, [f(*motion, near)[0]], options if differences else {}), 0
@@ -50,7 +50,7 @@ def efforts(m: kic.Mechanism, road: str) -> tuple[Any, int]:
 
 def derivatives(m: kic.Mechanism, x: Any, motion: Any, scale: float, constraints: int) -> dict[str, Any]:
     """Return the gradient and the Hessian of scale Σ TᵀT by x, in which motions (q, q̇, q̈) are linear."""
-    f = m.export("inverse_dynamics", to="casadi", close=True, derivatives=2)
+    f = m.export.inverse_dynamics(close=True, derivatives=2).to_casadi()
     q, qd, qdd, weights = (casadi.SX.sym(name, len(m.coordinates)) for name in ("q", "qd", "qdd", "weights"))
     r, one = f(q=q, qd=qd, qdd=qdd, weights=weights, near=m.at().state), casadi.vertcat(q, qd, qdd)
     T, J = r["effort"], casadi.horzcat(*(r[f"effort_d_{name}"] for name in ("q", "qd", "qdd")))

@@ -33,13 +33,13 @@ class Step:
         rng = np.random.default_rng(0)
         self.state, self.ud, self.udd = c.state, rng.normal(size=6), rng.normal(size=6)
         self.states = self.mechanism.at(np.array(POSTURE) + 0.1 * rng.normal(size=(timing.BATCH, 7))).state
-        self.resolve = self.mechanism.prepare("resolve_redundancy", of="link7", criterion=weight, effort=True)
+        self.resolve = self.mechanism.prepare.resolve_redundancy("link7", criterion=weight, effort=True)
 
     def works(self) -> dict[str, Work]:
         """One configuration and a batch, in new and in reused memory, until the arrays are available."""
         f, state, ud, udd = self.resolve, self.state, self.ud, self.udd
         once, many = reused(f, state, ud, udd), reused(f, self.states, ud, udd)
-        rates = self.mechanism.prepare("resolve_redundancy", of="link7", criterion=self.weight, order=1)
+        rates = self.mechanism.prepare.resolve_redundancy("link7", criterion=self.weight, order=1)
         first = reused(rates, state, ud)
         return {
             "one": lambda: f(state, ud, udd).effort,

@@ -72,12 +72,12 @@ class Arm:
 
     def getter(self, order: int) -> Evaluation:
         """Evaluate, and the arrays of the hand as a caller takes them: r.hand.G, r.hand.H."""
-        evaluate = self.mechanism.prepare("coefficients", of=[self.hand], order=order)
+        evaluate = self.mechanism.prepare.coefficients([self.hand], order=order)
         return evaluate, attrgetter(*(f"{self.hand}.{letter}" for letter in "GHD"[:order]))
 
     def modeller(self) -> Evaluation:
         """Evaluate, and r.I, r.P."""
-        return self.mechanism.prepare("dynamics", loads=False), attrgetter("I", "P")
+        return self.mechanism.prepare.dynamics(loads=False), attrgetter("I", "P")
 
     def works(self, evaluation: Evaluation) -> dict[str, Work]:
         """One configuration and a batch, in new and in reused memory, until the arrays are available."""
@@ -148,7 +148,7 @@ class Arm:
 
     def effort_row(self, title: str) -> Row:
         """An effort from I*, P*, Tᴸ against recursive Newton-Euler."""
-        evaluate, state = self.mechanism.prepare("dynamics"), self.state
+        evaluate, state = self.mechanism.prepare.dynamics(), self.state
         qd = qdd = np.linspace(0.1, 1, len(self.phi))
 
         def effort() -> np.ndarray:

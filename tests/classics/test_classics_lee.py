@@ -687,10 +687,10 @@ def test_counted_run_gives_the_same_values(name: str, q, query: dict) -> None:
     count, counted = run_counted(m, at=c, **query)
     inverse_dynamics = query["dynamics"] == "inverse_dynamics"
     options = {key: x for key, x in query.items() if key != "dynamics"}
-    asked = ["coefficients"] * ("of" in options) + ["dynamics"] * bool(query["dynamics"])
+    asked = "_and_".join(["coefficients"] * ("of" in options) + ["dynamics"] * bool(query["dynamics"]))
     if query["dynamics"]:
         options["loads"] = query["dynamics"] != "inertia"
-    result = m.prepare(asked, **options)(c.state)
+    result = getattr(m.prepare, asked)(**options)(c.state)
     compiled = [a[0] for a in (result._rows, result._model) if a.size]
     assert len(counted) == len(compiled) + inverse_dynamics
     for mine, expected in zip(counted, compiled, strict=False):

@@ -57,7 +57,7 @@ def test_ok_and_out() -> None:
     c = ARM.at([[0, 0], [np.nan, 0]], failures="mask")
     c.ok[:] = True
     assert c.ok.tolist() == [True, False]
-    f = ARM.prepare("coefficients", of="tip")
+    f = ARM.prepare.coefficients("tip")
     for out in (5, "x", f):
         with raises(kic.InputError, key="out"):
             f(C.state, out=out)

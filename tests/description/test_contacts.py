@@ -104,7 +104,7 @@ def test_contacts_are_equivalent_to_joints(name: str, turned: bool) -> None:
         assert np.abs(a._displacement(body) - b._displacement(body)).max() < 1e-11
     x, y = (c.coefficients(["box", "tip0", "j21"], order=3, wrt=wrt) for c in (a, b))
     # both configurations are closed to rounding, which every order amplifies
-    limit = 1e-11 * max(1.0, float(m.prepare("coefficients", of="box", wrt=wrt).check(a.state)))
+    limit = 1e-11 * max(1.0, float(m.prepare.coefficients("box", wrt=wrt).check(a.state)))
     for letter in "GHD":
         assert mismatch(getattr(x, letter), getattr(y, letter)) < limit
     d, e = (c.dynamics(wrt=wrt) for c in (a, b))
@@ -250,7 +250,7 @@ def tilting(axis: tuple[float, float, float]) -> kic.Mechanism:
 def accepted(m: kic.Mechanism, values: list[float]) -> kic.Configuration:
     """Return a configuration that all accept: on the way from the reference, as a state, and as a start."""
     c = m.at(values, near=m.at())
-    m.prepare("coefficients", of=m.bodies[-1].name)(c.state, check=True)
+    m.prepare.coefficients(m.bodies[-1].name)(c.state, check=True)
     assert m.simulate(1e-3, near=c, progress=False).configuration.ok.all()
     return c
 
@@ -298,7 +298,7 @@ def test_half_a_turn_of_spin_is_another_assembly_mode() -> None:
     t1, t2 = (tuple(u) for u in contact_axes(m["face"])[1:])
     joint = kic.Joint("U", "universal", ("b", "a"), m["face"].at, t1, axis2=t2)
     for one in (m, m.without("face").add(joint).replace(coordinates=["A"])):
-        one.prepare("coefficients", of="B").check(np.array([0.0, np.pi]))
+        one.prepare.coefficients("B").check(np.array([0.0, np.pi]))
         found = one.assembly_modes({"A": 0.3}).configuration.value("B")
         assert np.allclose(np.sort(np.cos(found - 0.3)), [-1, 1], atol=1e-9)
 
@@ -390,7 +390,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
         one = m.at(q[index], near=near)
         assert mismatch(both.H[index][:6], one.coefficients("box", order=2).H) < 1e-9
         assert mismatch(forces["c2"].force[index], one.joint_forces(np.ones(6))["c2"].force) < 1e-9
-    f = m.prepare(["coefficients", "dynamics"], of="box")
+    f = m.prepare.coefficients_and_dynamics("box")
     assert mismatch(f(c.state).box.G, both.G[..., :6, :]) < 1e-11
 
 

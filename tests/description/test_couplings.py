@@ -508,10 +508,8 @@ def test_batches_and_prepared(m: kic.Mechanism) -> None:
     start, names = m.at(), list(m.coordinates)
     move = np.linspace(0, 0.05, 6).reshape(2, 3)
     c = m.at({q: start.value(q) + move for q in names})
-    f = m.prepare(
-        ["coefficients", "dynamics"],
-        of=["A" if m.name in ("geared-five-bar", "hinged") else names[0], m.points[-1].name],
-        order=3,
+    f = m.prepare.coefficients_and_dynamics(
+        ["A" if m.name in ("geared-five-bar", "hinged") else names[0], m.points[-1].name], order=3
     )
     r = f(c.state)
     for name in f.names[:2]:

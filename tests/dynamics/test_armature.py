@@ -38,10 +38,10 @@ def test_dynamics_of_armature(pair, wrt):
     assert np.abs(d.I - expected.I).max() < 1e-13 * np.abs(d.I).max()
     symmetric = [x.P + np.swapaxes(x.P, -1, -2) for x in (d, expected)]
     assert np.abs(symmetric[0] - symmetric[1]).max() < 1e-12 * np.abs(d.P).max()
-    f = pair[0].prepare("dynamics", wrt=wrt)
+    f = pair[0].prepare.dynamics(wrt=wrt)
     r = f(c.state)
     assert np.abs(r.I - d.I).max() < 1e-13 * np.abs(d.I).max()
-    only = pair[0].prepare("dynamics", wrt=wrt, loads=False)(c.state)
+    only = pair[0].prepare.dynamics(wrt=wrt, loads=False)(c.state)
     assert np.abs(only.P - d.P).max() < 1e-13 * np.abs(d.P).max()
 
 

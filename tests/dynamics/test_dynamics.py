@@ -228,7 +228,7 @@ def test_singular_mass_matrices_are_found_in_batches(question: str) -> None:
 
     def asked(at: np.ndarray) -> np.ndarray:
         if question == "prepare":
-            return m.prepare("forward_dynamics")(at)
+            return m.prepare.forward_dynamics()(at)
         if question == "dynamics":
             return m.at(at).dynamics().forward_dynamics([0, 0], [0, 0])
         return m.at(at).forward_dynamics()

@@ -32,7 +32,12 @@ WRONG = [
     (lambda: BAR.simulate(2, {"A": 1.0}), "takes 1 positional argument, got 2. Give others by name."),
     (lambda: BAR.at(q=[1.2]), "Mechanism.at() has no argument `q`. Use `values`."),
     (lambda: BAR.at(A=1.2), "Mechanism.at() has no argument `A`. Call Mechanism.at(values, *, near, limits"),
-    (lambda: BAR.prepare("coefficients", "tip"), "Mechanism.prepare() takes 1 positional argument, got 2."),
+    (lambda: BAR.prepare("coefficients", of="tip"), "Write prepare.coefficients(…); there are coefficients,"),
+    (
+        lambda: BAR.export("dynamics", to="c"),
+        "Write export.dynamics(…); there are actuation_map, coefficients,",
+    ),
+    (lambda: BAR.prepare.dynamics(order=2), "dynamics() has no argument `order`. Call Evaluators.dynamics("),
     (lambda: HERE.inverse_dynamics(1.2, 2.0, 0.0), "The values are those of `Mechanism.at`."),
     (lambda: HERE.forward_dynamics(1.0, torque=2.0), "Use `effort`."),
     (lambda: HERE.coefficients("tip", oder=2), "has no argument `oder`. Use `order`."),

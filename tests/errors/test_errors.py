@@ -397,7 +397,7 @@ def test_names_of_rows() -> None:
         (".x", "No part '' in 'horn-two-link'."),
     ]
     for name, text in unknowns:
-        for ask in (c.coefficients, c.value, lambda of: ARM.prepare("coefficients", of=of)):
+        for ask in (c.coefficients, c.value, lambda of: ARM.prepare.coefficients(of)):
             error = refuses(kic.UnknownNameError, lambda ask=ask, name=name: ask(name), None, text)
             assert error.candidates
     inputs = [
@@ -455,7 +455,7 @@ def test_poses() -> None:
 def test_orders(order) -> None:
     for ask in (
         lambda: STRETCHED.coefficients("tip", order=order),
-        lambda: ARM.prepare("coefficients", of="tip", order=order),
+        lambda: ARM.prepare.coefficients("tip", order=order),
     ):
         refuses(kic.InputError, ask, None, "`order` must be 1, 2 or 3, got ")
 
@@ -483,7 +483,7 @@ def test_unknown_masses_and_inertias() -> None:
         "Dynamics of 'horn-two-link' needs the inertia of every moving body; missing: link2 (mass), "
         "link1 (inertia). Write mass = 0 for a massless body and inertia = [0, 0, 0] for a point mass."
     )
-    for ask in (m.at().dynamics, m.at().body_contributions, lambda: m.prepare("dynamics")):
+    for ask in (m.at().dynamics, m.at().body_contributions, lambda: m.prepare.dynamics()):
         error = refuses(kic.InertiaError, ask, None, text)
         assert error.bodies == ("link2", "link1")
     assert m.at().coefficients("tip").G.any()  # the motion is known all the same
@@ -504,7 +504,7 @@ def test_a_massless_chain() -> None:
     for ask in (
         m.at().dynamics,
         m.at().body_contributions,
-        lambda: m.prepare(["coefficients", "dynamics"], of="tip"),
+        lambda: m.prepare.coefficients_and_dynamics("tip"),
     ):
         assert refuses(kic.InertiaError, ask, None, text).bodies == ("link1", "link2")
     tip = [replace(point, mass=2.0) if point.name == "tip" else point for point in m.points]
@@ -556,11 +556,11 @@ def test_forces_of_the_caller() -> None:
 def test_evaluators() -> None:
     refuses(
         kic.InputError,
-        lambda: ARM.prepare("coefficients"),
+        lambda: ARM.prepare.coefficients(),
         None,
         "`of` must be given for 'coefficients'. Its options are of, order and wrt.",
     )
-    f = ARM.prepare("coefficients", of="tip")
+    f = ARM.prepare.coefficients("tip")
     r = f(STRETCHED.state)
     for ask in (lambda: r.nope, lambda: r["nope"], lambda: r.I):
         assert refuses(kic.UnknownNameError, ask, None, "in these results. There are: tip.").candidates == (
@@ -573,7 +573,7 @@ def test_evaluators() -> None:
     refuses(kic.InputError, lambda: f(many.state, out=r), None, text)
     refuses(
         kic.InputError,
-        lambda: f(STRETCHED.state, out=ARM.prepare("coefficients", of="tip")(STRETCHED.state)),
+        lambda: f(STRETCHED.state, out=ARM.prepare.coefficients("tip")(STRETCHED.state)),
         None,
         "of this evaluator",
     )
@@ -584,10 +584,10 @@ def test_failed_members_are_indices_of_the_batch() -> None:
     open_states = m.at({"A": [[1.0, 1.1], [1.2, 1.3]]}).state
     open_states[1, 0] += 0.1
     with raises(kic.InputError, failed=[(1, 0)]):
-        m.prepare("coefficients", of=["tip"]).check(open_states)
+        m.prepare.coefficients(["tip"]).check(open_states)
 
     def effort(t: float, now: object) -> float:
-        m.prepare("coefficients", of=["tip"]).check(open_states[1, 0])
+        m.prepare.coefficients(["tip"]).check(open_states[1, 0])
         return 0.0
 
     with raises(kic.InputError, failed=[()], time=0.0):

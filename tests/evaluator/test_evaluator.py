@@ -36,7 +36,7 @@ def test_results_agree_with_the_configuration(kinds, branched: bool, batch: tupl
     of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
     c, again = random_posture(rng, m, batch), random_posture(rng, m, batch)
     for order in (1, 2, 3):
-        f = m.prepare(["coefficients", "dynamics"], of=of, order=order)
+        f = m.prepare.coefficients_and_dynamics(of, order=order)
         r = f(c.state)
         for posture in (c, again):
             if posture is again:
@@ -63,7 +63,7 @@ def test_given_arrays_are_overwritten(kinds, branched: bool) -> None:
     of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
     for mechanism in (m, replace(m, coordinates=tuple(names))):
         c, again = random_posture(rng, mechanism), random_posture(rng, mechanism)
-        f = mechanism.prepare(["coefficients", "dynamics"], of=of, order=3)
+        f = mechanism.prepare.coefficients_and_dynamics(of, order=3)
         r = f(c.state)
         held = {name: (r[name], r[name].value, r[name].G, r[name].H, r[name].D) for name in of}
         model = r.I, r.P, r.load, r.damping
@@ -84,7 +84,7 @@ def test_given_arrays_are_overwritten(kinds, branched: bool) -> None:
 def test_quaternions_are_brought_to_unit_length() -> None:
     m = random_tree(np.random.default_rng(1), ["spherical"])
     c = random_posture(np.random.default_rng(2), m)
-    f = m.prepare("coefficients", of=["p0"])
+    f = m.prepare.coefficients(["p0"])
     assert np.allclose(f(3 * c.state).p0.H, c.coefficients("p0").H, atol=1e-14)
 
 
@@ -98,7 +98,7 @@ def test_quaternions_are_brought_to_unit_length() -> None:
 )
 def test_evaluators_are_named_by_their_question(question: str, options: dict) -> None:
     """Dask splits names of tasks at hyphens, which names of mechanisms may have."""
-    assert kic.load("gough-stewart").prepare(question, **options).__name__ == question
+    assert getattr(kic.load("gough-stewart").prepare, question)(**options).__name__ == question
     assert Tables.__name__ == "Tables"
 
 
@@ -106,8 +106,8 @@ def test_names_that_clash_or_are_not_there() -> None:
     m = kic.load("horn-two-link")
     m = replace(m, points=(*m.points, kic.Point("P", "link2", (2, 0, 0))))
     with raises(kic.InputError, name="P"):
-        m.prepare(["coefficients", "dynamics"], of=["P"])
-    r = m.prepare("coefficients", of=["P"])(m.at().state)
+        m.prepare.coefficients_and_dynamics(["P"])
+    r = m.prepare.coefficients(["P"])(m.at().state)
     assert r.P.G.shape == (3, 2)
     assert not hasattr(r, "tip")
 
@@ -115,7 +115,7 @@ def test_names_that_clash_or_are_not_there() -> None:
 def test_alone_and_complex() -> None:
     m = kic.load("puma560")
     c = m.at(np.linspace(-1, 1, 6))
-    rows, model = m.prepare("coefficients", of="face", order=3), m.prepare("dynamics")
+    rows, model = m.prepare.coefficients("face", order=3), m.prepare.dynamics()
     r = rows(c.state)
     assert np.array_equal(r.face.D, c.coefficients("face", order=3).D)
     assert np.array_equal(model(c.state).P, c.dynamics().P)
@@ -133,7 +133,7 @@ def test_alone_and_complex() -> None:
 
 def test_many_threads_share_one_evaluator() -> None:
     m = kic.load("panda")
-    f = m.prepare("coefficients", of=["flange"], order=2)
+    f = m.prepare.coefficients(["flange"], order=2)
     states = np.random.default_rng(0).normal(size=(200, 7))
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda s: f(s).flange.H.copy(), states))
@@ -143,10 +143,10 @@ def test_many_threads_share_one_evaluator() -> None:
 
 def test_invalid_requests_raise() -> None:
     m = kic.load("puma560")
-    f = m.prepare("coefficients", of=["face"])
+    f = m.prepare.coefficients(["face"])
     r = f(m.at().state)
-    with raises(kic.InputError, key="of"):
-        m.prepare("coefficients")
+    with pytest.raises(TypeError, match="needs `of`"):
+        m.prepare.coefficients()  # type: ignore[call-arg]
     with raises(kic.InputError, got=(5,)):
         f(np.zeros(5))
     with raises(kic.InputError, key="state", got=()):
@@ -160,7 +160,7 @@ def test_invalid_requests_raise() -> None:
     with raises(kic.InputError, key="out"):
         f(np.zeros(6, dtype=complex), out=r)
     with raises(kic.InputError, key="order", got=4):
-        m.prepare("coefficients", of=["face"], order=4)
+        m.prepare.coefficients(["face"], order=4)
     with pytest.raises(AttributeError):
         r.face.K  # noqa: B018
 
@@ -169,7 +169,7 @@ def test_invalid_requests_raise() -> None:
 def test_inertia_alone(wrt) -> None:
     m = kic.load("puma560")
     c, again = m.at(np.linspace(-1, 1, 6)), m.at(np.linspace(-0.5, 1.5, 6))
-    f = m.prepare("dynamics", wrt=wrt, loads=False)
+    f = m.prepare.dynamics(wrt=wrt, loads=False)
     r = f(c.state)
     d = c.dynamics(wrt=wrt)
     assert np.array_equal(r.I, d.I)
@@ -179,13 +179,13 @@ def test_inertia_alone(wrt) -> None:
     with raises(kic.UnknownNameError, name="load"):
         r.load  # noqa: B018
     with raises(kic.InputError, key="loads", got="mass"):
-        m.prepare("dynamics", loads="mass")
+        m.prepare.dynamics(loads="mass")
 
 
 def test_results_are_freed_at_once() -> None:
     """No cycle holds their memory until the collector runs."""
     m = kic.load("puma560")
-    r = m.prepare(["coefficients", "dynamics"], of=["face", "link6"], order=3)(m.at(np.zeros((8, 6))).state)
+    r = m.prepare.coefficients_and_dynamics(["face", "link6"], order=3)(m.at(np.zeros((8, 6))).state)
     assert r.face.G.shape == (8, 3, 6)
     assert r.link6.value.shape == (8, 6)
     gone = weakref.ref(r)
@@ -200,7 +200,7 @@ def test_results_are_freed_at_once() -> None:
 def test_states_are_checked_on_request() -> None:
     m = kic.load("gough-stewart")
     c = m.at()
-    f = m.prepare(["coefficients", "dynamics"], of=["platform"], loads=False)
+    f = m.prepare.coefficients_and_dynamics(["platform"], loads=False)
     states = np.repeat(c.state[None], 3, axis=0)
     checked = f(states, check=True)
     assert np.array_equal(checked.I, f(states).I)
@@ -213,7 +213,7 @@ def test_states_are_checked_on_request() -> None:
         f(states, check=True)
     f(states)  # unasked, nothing is looked at
     arm = kic.load("horn-two-link")
-    assert arm.prepare("coefficients", of=["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [
+    assert arm.prepare.coefficients(["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [
         1.0,
         1.0,
     ]
@@ -221,7 +221,7 @@ def test_states_are_checked_on_request() -> None:
 
 def test_results_can_be_copied_and_sent() -> None:
     m = kic.load("five-bar")
-    r = m.prepare(["coefficients", "dynamics"], of=["tip"])(m.at().state)
+    r = m.prepare.coefficients_and_dynamics(["tip"])(m.at().state)
     for made in (copy.copy(r), copy.deepcopy(r), pickle.loads(pickle.dumps(r))):
         assert np.array_equal(made.tip.G, r.tip.G)
         assert np.array_equal(made.P, r.P)
@@ -229,7 +229,7 @@ def test_results_can_be_copied_and_sent() -> None:
 
 def test_memory_of_results_is_released() -> None:
     m = kic.load("five-bar")
-    f = m.prepare(["coefficients", "dynamics"], of=["tip"])
+    f = m.prepare.coefficients_and_dynamics(["tip"])
     assert f.__name__ == "coefficients_and_dynamics"
     made = f(m.at().state)
     tables = [weakref.ref(table) for table in (made._rows, made._model)]
@@ -252,9 +252,9 @@ def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(ARGUMENTS, "transfer", poisoned)
     m = kic.load(name)
     state = m.at().state
-    clean = m.prepare("dynamics")(state)
+    clean = m.prepare.dynamics()(state)
     bad = np.stack([np.full(state.shape, np.nan), state, np.full(state.shape, np.nan)])
-    f = m.prepare("dynamics")
+    f = m.prepare.dynamics()
     found = f(bad)
     assert np.isnan(found.I[[0, 2]]).all()
     assert np.isnan(found.load[[0, 2]]).all()
@@ -265,7 +265,7 @@ def test_uninitialized_memory_is_not_read(name: str, monkeypatch: pytest.MonkeyP
     useless = {"five-bar": ["A", "tip.z"], "gough-stewart": [*turning, "L1", "L2", "L3"]}
     if name in useless:
         with pytest.raises(kic.SingularError) as caught:
-            m.prepare("dynamics", wrt=useless[name])(np.stack([state] * 5))
+            m.prepare.dynamics(wrt=useless[name])(np.stack([state] * 5))
         assert caught.value.failed == [(k,) for k in range(5)]
         assert "(members 0, 1, 2, 3, … of 5)" in str(caught.value)
 
@@ -296,8 +296,8 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
     unknown[(-1,) * len(batch)][...] = np.nan
     ones = np.ones(2)
     evaluators = [
-        m.prepare(["coefficients", "dynamics"], of=["tip"], order=2, wrt=wrt),
-        m.prepare(["coefficients", "dynamics"], of=["tip"], wrt=wrt, loads=False),
+        m.prepare.coefficients_and_dynamics(["tip"], order=2, wrt=wrt),
+        m.prepare.coefficients_and_dynamics(["tip"], wrt=wrt, loads=False),
     ]
     for f in evaluators:
         out = f(sound)
@@ -309,7 +309,7 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
         assert np.isfinite(f(sound, out=out).I).all()
         made = f(unknown).I
         assert np.isnan(made).any(axis=(-1, -2)).sum() == 1
-    for g in (m.prepare("inverse_dynamics", wrt=wrt), m.prepare("forward_dynamics", wrt=wrt)):
+    for g in (m.prepare.inverse_dynamics(wrt=wrt), m.prepare.forward_dynamics(wrt=wrt)):
         result = g(sound, ones, ones)
         for state, qd in ((huge, ones), (sound, 1e200 * ones)):
             with pytest.raises(kic.KicError):
@@ -318,8 +318,8 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
                 g(state, qd, ones, out=result.copy())
         assert np.isnan(g(unknown, ones, ones)).any(axis=-1).sum() == 1
     for h in (
-        m.prepare("operational_space", of="tip.x", wrt=wrt),
-        m.prepare("resolve_redundancy", of="tip.x", wrt=wrt),
+        m.prepare.operational_space("tip.x", wrt=wrt),
+        m.prepare.resolve_redundancy("tip.x", wrt=wrt),
     ):
         with pytest.raises(kic.KicError):
             h(huge) if "space" in type(h).__name__.lower() else h(huge, ud=[1.0])
@@ -362,7 +362,7 @@ def test_exponent_check_detects_large_and_nonfinite_numbers(dtype: type) -> None
 def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
     """Results are checked one by one only where lengths or states are large."""
     m = slides()
-    f = m.prepare("coefficients", of=["tip"], order=3)
+    f = m.prepare.coefficients(["tip"], order=3)
     unit = f(np.array([0.3, 0.0])).tip
     for length in (1e20, 1e40, 1e300):
         state = np.broadcast_to([0.3, length - 1], (*batch, 2)).copy()
@@ -374,7 +374,7 @@ def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
         bodies=(*m.bodies, kic.Body("rod")),
         joints=(*m.joints, kic.Joint("U", "prismatic", ("ram", "rod"), (0, 0, 0), (1, 0, 0))),
         points=(kic.Point("tip", "rod", (1.0, 0.0, 0.0)), *m.points[1:]),
-    ).prepare("coefficients", of=["tip"], order=3)
+    ).prepare.coefficients(["tip"], order=3)
     assert np.isfinite(twice(np.broadcast_to([0.3, 1.5e308, 0.0], (*batch, 3)).copy()).tip.D).all()
     with pytest.raises(kic.InputError, match="finite"):
         twice(np.broadcast_to([0.3, 1.5e308, 1.5e308], (*batch, 3)).copy())
@@ -383,7 +383,7 @@ def test_third_order_of_long_arms(batch: tuple[int, ...]) -> None:
 
 def test_rows_without_derivatives_raise_in_hot_calls() -> None:
     m = replace(slides(), points=(kic.Point("tip", "ram", (0, 0, 0)), kic.Point("eye", "turret", (0, 0, 0))))
-    f = m.prepare("coefficients", of=["reach"])
+    f = m.prepare.coefficients(["reach"])
     assert f(np.array([0.3, 0.2])).reach.G.shape == (1, 2)
     for state in (np.zeros(2), np.zeros((3, 2))):
         with raises(kic.InputError, distances=("reach",)):
@@ -394,7 +394,7 @@ def test_rows_without_derivatives_raise_in_hot_calls() -> None:
 def test_new_results_are_independent(name: str) -> None:
     m = kic.load(name)
     of = m.points[0].name
-    f = m.prepare(["coefficients", "dynamics"], of=[of], order=2)
+    f = m.prepare.coefficients_and_dynamics([of], order=2)
     states = m.at().state + 1e-9 * np.arange(3)[:, None]
     made, batch = [f(state) for state in states], f(states)
     for k, one in enumerate(made):
@@ -404,7 +404,7 @@ def test_new_results_are_independent(name: str) -> None:
         for letter in ("value", "G", "H"):
             assert np.array_equal(getattr(one[of], letter), getattr(batch[of], letter)[k])
         assert not hasattr(one, "_unknown")
-    inertia = m.prepare("dynamics", loads=False)(states[0])
+    inertia = m.prepare.dynamics(loads=False)(states[0])
     assert np.array_equal(inertia.I, made[0].I)
     assert not hasattr(inertia, "load")
     again = pickle.loads(pickle.dumps(f))
@@ -413,7 +413,7 @@ def test_new_results_are_independent(name: str) -> None:
 
 def test_terms_of_strided_arrays_are_those_of_contiguous_ones() -> None:
     m = kic.load("five-bar")
-    f = m.prepare("forward_dynamics")
+    f = m.prepare.forward_dynamics()
     given = [m.at().state, np.array([0.4, -0.7]), np.array([0.02, 0.05])]
     spread = [np.repeat(a, 2)[::2] for a in given]
     assert not any(a.flags.c_contiguous for a in spread)
@@ -430,7 +430,7 @@ def test_motions_in_other_coordinates(name: str, order: int) -> None:
     m, rng = kic.load(name), np.random.default_rng(5)
     wrt, of = m.coordinates[::order], m.points[0].name
     f, state, rates = (
-        m.prepare("motion", of=of, wrt=wrt),
+        m.prepare.motion(of, wrt=wrt),
         m.at().state,
         rng.normal(size=(20, 3, len(m.coordinates))),
     )
@@ -462,7 +462,7 @@ def test_motions_of_one_state_are_those_of_a_batch(name: str) -> None:
     m, state, rates = moved(np.random.default_rng(4), name)
     joint = m.coordinates[0]
     for of in (joint, *(p.name for p in (*m.points, *m.frames))):
-        f = m.prepare("motion", of=of)
+        f = m.prepare.motion(of)
         one, many = f(state, *rates), f(state[None], *rates)
         for a, b in zip(one, many, strict=True):
             np.testing.assert_array_equal(a, b[0])

@@ -24,7 +24,7 @@ def values_of(c: kic.Configuration, names) -> np.ndarray:
 @pytest.mark.parametrize("name", CLOSED)
 def test_position_solver_agrees_with_at(name: str) -> None:
     m = kic.load(name)
-    close, c = m.prepare("position"), m.at()
+    close, c = m.prepare.position(), m.at()
     here = values_of(c, close.names)
     wanted = here + 0.01 * np.random.default_rng(1).normal(size=(20, len(here)))
     states = close(c.state, wanted)
@@ -53,7 +53,7 @@ def test_subdivided_path_reaches_the_same_configuration(monkeypatch: pytest.Monk
     """Targets beyond one compiled step are reached in several, without a call of at()."""
     m = kic.load("gough-stewart")
     c = m.at()
-    close, closure = m.prepare("position"), m._model.closure(m.coordinates)
+    close, closure = m.prepare.position(), m._model.closure(m.coordinates)
     here = values_of(c, m.coordinates)
     way = np.array([0.3, 0.0, 0.25, 0.1, 0.2, 0.0])
     wanted = here + np.multiply.outer([0.05, 0.6, 1.0], way)
@@ -79,12 +79,12 @@ def test_path_never_crosses_a_dead_centre() -> None:
     D = turn.value("D")
     k = int(np.argmax(D))
     c = m.at({"A": turn.value("A")[k] - 0.02}, near=kic.Configuration(m._model, (), turn.state[k : k + 1]))
-    close = m.prepare("position", wrt="D")
+    close = m.prepare.position(wrt="D")
     with raises(kic.ConfigurationError, failed=[()]):
         close(c.state, [D[k] + 1e-4])
     assert (
         abs(
-            m.prepare("coefficients", of="D")(close(c.state, [float(c.value("D")) + 1e-6])).D.value[0]
+            m.prepare.coefficients("D")(close(c.state, [float(c.value("D")) + 1e-6])).D.value[0]
             - c.value("D")
             - 1e-6
         )
@@ -96,14 +96,14 @@ def test_angles_of_cut_joints_and_rounded_loops_take_the_longer_way() -> None:
     m = kic.load("four-bar")
     assert "D" in m.cuts
     c = m.at()
-    state = m.prepare("position", wrt="D")(c.state, [float(c.value("D")) + 0.01])
+    state = m.prepare.position(wrt="D")(c.state, [float(c.value("D")) + 0.01])
     assert np.array_equal(state, m.at({"D": c.value("D") + 0.01}, near=c).state)
 
 
 def test_batches_broadcast_and_threads_share() -> None:
     m = kic.load("five-bar")
     c = m.at()
-    close = m.prepare("position")
+    close = m.prepare.position()
     here = values_of(c, close.names)
     wanted = here + 0.01 * np.random.default_rng(0).normal(size=(3, 1, 2))
     states = close(np.broadcast_to(c.state, (4, len(c.state))), wanted)
@@ -119,12 +119,10 @@ def test_invalid_requests_raise() -> None:
     m = kic.load("five-bar")
     c = m.at()
     with raises(kic.InputError, names=("platform.wx", "platform.wy")):
-        kic.load("gough-stewart").prepare(
-            "position", wrt=["platform.wx", "platform.wy", "L1", "L2", "L3", "L4"]
-        )
+        kic.load("gough-stewart").prepare.position(wrt=["platform.wx", "platform.wy", "L1", "L2", "L3", "L4"])
     with raises(kic.InputError, mobility=2, count=1):
-        m.prepare("position", wrt="A")
-    close = m.prepare("position")
+        m.prepare.position(wrt="A")
+    close = m.prepare.position()
     assert repr(close) == "evaluator of position of A, E of 'five-bar': f(state, values)"
     with raises(kic.InputError, got=(1,)):
         close(c.state, [1.0])
@@ -138,7 +136,7 @@ def test_result_is_a_state() -> None:
     m = kic.load("rssr")
     c = m.at()
     wanted = values_of(c, m.coordinates) + 0.02
-    r = m.prepare("coefficients", of=m.coordinates, wrt=m.coordinates)(m.prepare("position")(c.state, wanted))
+    r = m.prepare.coefficients(m.coordinates, wrt=m.coordinates)(m.prepare.position()(c.state, wanted))
     found = np.array([r[name].value[0] for name in m.coordinates])
     assert np.abs(found - wanted).max() < 1e-14
 
@@ -147,4 +145,4 @@ def test_a_configuration_may_stand_for_its_state() -> None:
     m = kic.load("five-bar")
     c = m.at()
     here = values_of(c, m.coordinates) + 0.01
-    assert np.array_equal(m.prepare("position")(c, here), m.prepare("position")(c.state, here))
+    assert np.array_equal(m.prepare.position()(c, here), m.prepare.position()(c.state, here))

@@ -25,7 +25,7 @@ def test_controller_of_the_guide(tmp_path: Path) -> None:
     assert found is not None
     (tmp_path / "main.c").write_text(found[1], encoding="utf-8")
     m, questions = kic.load("five-bar"), ("inverse_dynamics", "forward_dynamics")
-    saved = [m.export(question, to="c", close=True).save(tmp_path)[1].name for question in questions]
+    saved = [getattr(m.export, question)(close=True).to_c().save(tmp_path)[1].name for question in questions]
     assert COMPILER is not None
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
     command = [COMPILER, *flags, "main.c", *saved, "-o", "controller", "-lm"]

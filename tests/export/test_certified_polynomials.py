@@ -40,9 +40,7 @@ def errors(m: kic.Mechanism, p: kic.results.PolynomialMap, count: int) -> tuple[
 def test_bounds_hold_and_are_tight(name: str, error_max: float) -> None:
     """No sample is above the bound; the bound is within twice the largest sample, or a share of the goal."""
     m, (limits, rows) = kic.load(name), MAPS[name]
-    p = m.export(
-        "actuation_map", of=rows, wrt=list(limits), limits=limits, error_max=error_max, to="polynomial"
-    )
+    p = m.export.actuation_map(rows, wrt=list(limits)).to_polynomial(limits=limits, error_max=error_max)
     assert p.variables == tuple(limits)
     assert p.error_bound.max() <= error_max
     value, slope = errors(m, p, 20_000)
@@ -52,17 +50,16 @@ def test_bounds_hold_and_are_tight(name: str, error_max: float) -> None:
     assert (p.error_bound <= 2 * value + 0.01 * error_max + 1e-9).all()
     # one degree less is not enough
     if p.degree > 1:
-        options: dict[str, Any] = {"of": rows, "wrt": list(limits), "limits": limits, "to": "polynomial"}
-        assert (
-            errors(m, m.export("actuation_map", degree=p.degree - 1, **options), 20_000)[0].max()
-            > error_max / 1.3
+        rough = m.export.actuation_map(rows, wrt=list(limits)).to_polynomial(
+            limits=limits, degree=p.degree - 1
         )
+        assert errors(m, rough, 20_000)[0].max() > error_max / 1.3
 
 
 def test_four_bar_in_closed_form() -> None:
     """The polynomial is within its bound of Freudenstein's closed form, in 40 digits."""
     m = kic.load("four-bar")
-    p = m.export("actuation_map", of="D", wrt="A", limits={"A": (0.0, 6.2)}, error_max=1e-7, to="polynomial")
+    p = m.export.actuation_map("D", wrt="A").to_polynomial(limits={"A": (0.0, 6.2)}, error_max=1e-7)
     worst = mpmath.mpf(0)
     with mpmath.workdps(40):
         ground, crank, coupler, rocker = (mpmath.mpf(x) / 100 for x in (48, 10, 29, 35))
@@ -101,7 +98,7 @@ def test_wrong_coefficients_have_larger_bounds(monkeypatch) -> None:
     monkeypatch.setattr(certified_polynomials, "_CELLS_MAX", 1)
     wide = {"A": (0.7, 1.7), "E": (1.1, 2.1)}
     with raises(kic.InputError, key="limits"):
-        m.export("actuation_map", of="B", limits=wide, error_max=1e-4, to="polynomial")
+        m.export.actuation_map("B").to_polynomial(limits=wide, error_max=1e-4)
 
 
 @pytest.mark.slow
@@ -110,15 +107,16 @@ def test_boxes_with_singular_configurations_raise() -> None:
     m, wrt = kic.load("four-bar"), "D"
     cosine = (0.48**2 + 0.35**2 - 0.39**2) / (2 * 0.48 * 0.35)
     dead = np.pi - np.arccos(cosine)  # crank and coupler are in line
-    near, options = m.at({"A": 1.2}), {"of": "A", "wrt": wrt, "error_max": 1e-2, "to": "polynomial"}
+    near = m.at({"A": 1.2})
+    asked = m.export.actuation_map("A", wrt=wrt, near=near)
     with raises(kic.InputError, key="limits") as caught:
-        m.export("actuation_map", near=near, limits={"D": (dead - 1e-3, dead + 0.2)}, **options)
+        asked.to_polynomial(limits={"D": (dead - 1e-3, dead + 0.2)}, error_max=1e-2)
     assert caught.value.values["D"] < dead
     # all nodes close, but the end of the box is singular
     with raises(kic.SingularError, key="limits") as caught:
-        m.export("actuation_map", near=near, limits={"D": (dead, dead + 0.2)}, **options)
+        asked.to_polynomial(limits={"D": (dead, dead + 0.2)}, error_max=1e-2)
     assert dead <= caught.value.values["D"] < dead + 2e-3
-    p = m.export("actuation_map", near=near, limits={"D": (dead + 1e-2, dead + 0.2)}, **options)
+    p = asked.to_polynomial(limits={"D": (dead + 1e-2, dead + 0.2)}, error_max=1e-2)
     q = np.linspace(*p.limits[0], 500)
     assert np.abs(p(q)[:, 0] - m.path({"D": q}, near=near).value("A")).max() <= p.error_bound[0]
 
@@ -127,17 +125,15 @@ def test_boxes_with_singular_configurations_raise() -> None:
 def test_pivots_that_vanish_within_the_box() -> None:
     """A full turn passes configurations where the first pivots vanish."""
     m = kic.load("four-bar")
-    p = m.export("actuation_map", of="A", wrt="D", near=m.at({"A": 1.2}), limits={"D": (2.2214, 2.5113)},
-                 error_max=1e-3, to="polynomial")  # fmt: skip
+    asked = m.export.actuation_map("A", wrt="D", near=m.at({"A": 1.2}))
+    p = asked.to_polynomial(limits={"D": (2.2214, 2.5113)}, error_max=1e-3)
     assert p.error_bound[0] <= 1e-3
 
 
 def test_linear_maps_of_two_motors() -> None:
     """Maps that are linear but for rounding have bounds near it."""
     m = kic.load("five-bar")
-    p = m.export(
-        "actuation_map", of=["A", "E"], limits={"A": (1.0, 1.4), "E": (1.4, 1.8)}, degree=1, to="polynomial"
-    )
+    p = m.export.actuation_map(["A", "E"]).to_polynomial(limits={"A": (1.0, 1.4), "E": (1.4, 1.8)}, degree=1)
     assert p.error_bound.max() <= 1e-8
     np.testing.assert_allclose(p.J([1.1, 1.5]), np.eye(2), atol=1e-12)
 
@@ -146,7 +142,7 @@ def test_linear_maps_of_two_motors() -> None:
 def test_three_motors() -> None:
     m = kic.load("three-rrr")
     limits = {n: (float(m.at().value(n)) - 0.05, float(m.at().value(n)) + 0.05) for n in m.coordinates}
-    p = m.export("actuation_map", of=["B1", "C3"], limits=limits, error_max=1e-4, to="polynomial")
+    p = m.export.actuation_map(["B1", "C3"]).to_polynomial(limits=limits, error_max=1e-4)
     value, slope = errors(m, p, 5000)
     assert (value <= p.error_bound).all()
     assert (slope <= p.J_error_bound).all()
@@ -164,10 +160,10 @@ def test_errors_of_angles_are_below_half_a_turn() -> None:
         couplings=[kic.Coupling("gear", ("D", "W"), ratios=(20, -1))],
         coordinates=["A"],
     )
-    options: dict[str, Any] = {"of": "W", "limits": {"A": (0.0, 6.2)}, "to": "polynomial"}
+    asked, limits = m.export.actuation_map("W"), {"A": (0.0, 6.2)}
     with raises(kic.InputError, key="degree"):  # the error is 6 rad
-        m.export("actuation_map", degree=1, **options)
-    p = m.export("actuation_map", error_max=400, **options)
+        asked.to_polynomial(limits=limits, degree=1)
+    p = asked.to_polynomial(limits=limits, error_max=400)
     q = np.linspace(0, 6.2, 501)
     assert np.abs(p(q)[:, 0] - m.at({"A": q}).value("W")).max() <= p.error_bound[0] < np.pi
 
@@ -256,7 +252,7 @@ def test_rounding_of_polynomials_is_bounded() -> None:
 def test_polynomials_as_data(tmp_path) -> None:
     """Powers and the saved file give the same values; arguments outside the box raise."""
     m = kic.load("four-bar")
-    p = m.export("actuation_map", of=["B", "D"], limits={"A": (0.2, 1.2)}, error_max=1e-5, to="polynomial")
+    p = m.export.actuation_map(["B", "D"]).to_polynomial(limits={"A": (0.2, 1.2)}, error_max=1e-5)
     q = np.linspace(0.2, 1.2, 50)
     for k, row in enumerate(p.rows):
         powers, bound = p.powers(row, about=0.9)
@@ -287,7 +283,7 @@ def test_polynomials_as_data(tmp_path) -> None:
 def test_tables(tmp_path) -> None:
     """Cells of a table, in memory and in both files, equal configurations."""
     m, limits = kic.load("five-bar"), {"A": (1.0, 1.4), "E": (1.3, 1.7)}
-    t = m.export("actuation_map", of=["B", "D"], limits=limits, points=4, to="table")
+    t = m.export.actuation_map(["B", "D"]).to_table(limits=limits, points=4)
     c = m.at({"A": t.axes[0][1], "E": t.axes[1][3]})
     known = c.coefficients(["B", "D"], order=1)
     np.testing.assert_allclose(t.value[1, 3], known.values, rtol=1e-12)
@@ -310,7 +306,7 @@ def test_tables(tmp_path) -> None:
         with raises(kic.InputError, key="path"):
             t.save(wrong)
     massless = m.replace("coupler", mass=None)
-    free = massless.export("actuation_map", of="B", limits=limits, points=2, inertia=False, to="table")
+    free = massless.export.actuation_map("B", inertia=False).to_table(limits=limits, points=2)
     assert free.inertia is None
 
 
@@ -328,7 +324,6 @@ def test_tables(tmp_path) -> None:
         ("limits", {"error_max": 1e-3, "limits": {"A": (-np.inf, 0.5)}}),
         ("of", {"error_max": 1e-3, "of": "coupler"}),
         ("of", {"error_max": 1e-3, "of": []}),
-        ("points", {"error_max": 1e-3, "points": 5}),
         ("close", {"error_max": 1e-3, "close": True}),
         ("near", {"error_max": 1e-3, "near": kic.load("four-bar").at([[0.5], [0.6]])}),
         ("parameters", {"error_max": 1e-3, "parameters": ["C.at.x"]}),
@@ -336,24 +331,23 @@ def test_tables(tmp_path) -> None:
     ],
 )
 def test_invalid_arguments(key: str, options: dict[str, Any]) -> None:
-    m, given = kic.load("four-bar"), {"of": "B", "limits": {"A": (0.2, 1.2)}, "to": "polynomial", **options}
+    m, given = kic.load("four-bar"), {"of": "B", "limits": {"A": (0.2, 1.2)}, **options}
+    own = {name: given.pop(name) for name in ("limits", "degree", "error_max") if name in given}
     with raises(kic.InputError, key=key):
-        m.export("actuation_map", **given)
+        m.export.actuation_map(**given).to_polynomial(**own)
 
 
 def test_other_questions_and_many_motors_raise() -> None:
     m = kic.load("four-bar")
-    with raises(kic.InputError, key="question"):
-        m.export("dynamics", to="polynomial")
+    with pytest.raises(AttributeError, match="to_polynomial"):
+        m.export.dynamics().to_polynomial()  # type: ignore[attr-defined]
     with raises(kic.InputError, key="points"):
-        m.export("actuation_map", of="B", limits={"A": (0.2, 1.2)}, points=1, to="table")
+        m.export.actuation_map("B").to_table(limits={"A": (0.2, 1.2)}, points=1)
     with raises(kic.InputError, key="wrt"):
-        kic.load("gough-stewart").export(
-            "actuation_map", of="platform", limits=0.1, degree=1, to="polynomial"
-        )
+        kic.load("gough-stewart").export.actuation_map("platform").to_polynomial(limits=0.1, degree=1)
     with raises(kic.UnknownNameError):
-        m.export("actuation_map", of="B", limits={"F": (0.2, 1.2)}, degree=1, to="polynomial")
+        m.export.actuation_map("B").to_polynomial(limits={"F": (0.2, 1.2)}, degree=1)
     # an angle that reads more than half a turn
     turned = replace(m, joints=[replace(j, value=j.value[0] + 7) if j.name == "D" else j for j in m.joints])
-    p = turned.export("actuation_map", of="D", limits={"A": (0.2, 1.2)}, degree=4, to="polynomial")
+    p = turned.export.actuation_map("D").to_polynomial(limits={"A": (0.2, 1.2)}, degree=4)
     assert errors(turned, p, 100)[0][0] <= p.error_bound[0]

@@ -51,7 +51,7 @@ def test_first_derivatives(name: str, question: str) -> None:
     """d(qdd, T)/d(q, qd, ...) equal differences of the function itself; loops are closed."""
     m = kic.load(name)
     out, second = ("effort", "qdd") if question == "inverse_dynamics" else ("qdd", "effort")
-    f = m.export(question, to="numpy", close=True, derivatives=1)
+    f = getattr(m.export, question)(close=True, derivatives=1).to_numpy()
     x = given(m, ["qd", second])
     r = f(**x)
     assert r["guard"] > 1
@@ -60,7 +60,7 @@ def test_first_derivatives(name: str, question: str) -> None:
         same(found, known, DIFFERENCE_RTOL, float(np.abs(r[out]).max()))
     if question == "inverse_dynamics":
         state = m.at(x["q"]).state
-        d = m.prepare("dynamics")(state)
+        d = m.prepare.dynamics()(state)
         same(r["effort.d_qdd"], d.I, 1e-10)
         damping = d.damping if d.damping is not None else 0.0
         same(r["effort.d_qd"], np.einsum("kab,a->kb", d.P + d.P.swapaxes(1, 2), x["qd"]) + damping, 1e-9)
@@ -71,7 +71,7 @@ def test_first_derivatives(name: str, question: str) -> None:
 def test_weighted_second_derivatives(name: str) -> None:
     """The gradient and Hessian of λᵀ qdd are the weighted Jacobian and its derivative."""
     m = kic.load(name)
-    f = m.export("forward_dynamics", to="numpy", close=True, derivatives=2)
+    f = m.export.forward_dynamics(close=True, derivatives=2).to_numpy()
     x = given(m, ["qd", "effort"])
     size = x["q"].size
     x["weights"] = np.random.default_rng(8).normal(size=size)
@@ -88,7 +88,7 @@ def test_weighted_second_derivatives(name: str) -> None:
 def test_weighted_hessian_of_a_point() -> None:
     """λᵀ ∂²u/∂q² is the contraction of H."""
     m = kic.load("five-bar")
-    f = m.export("coefficients", of="tip", to="numpy", close=True, derivatives=2)
+    f = m.export.coefficients("tip", close=True, derivatives=2).to_numpy()
     q, weights = [1.25, 1.6], np.array([0.3, -2.0, 0.7])
     r, c = f(q=q, weights=weights), m.at([1.25, 1.6]).coefficients("tip")
     assert f.nonzero["tip.value.d_q"].tolist() == [[True, True], [True, True], [False, False]]
@@ -98,9 +98,9 @@ def test_weighted_hessian_of_a_point() -> None:
 
 def test_derivatives_keep_parameters() -> None:
     m = kic.load("five-bar")
-    f = m.export("inverse_dynamics", to="numpy", close=True, derivatives=1, parameters="coupler.mass")
+    f = m.export.inverse_dynamics(close=True, derivatives=1, parameters="coupler.mass").to_numpy()
     heavy = m.replace("coupler", mass=0.02)
-    other = heavy.export("inverse_dynamics", to="numpy", close=True, derivatives=1)
+    other = heavy.export.inverse_dynamics(close=True, derivatives=1).to_numpy()
     x = given(m, ["qd", "qdd"])
     same(f(**x, parameters=0.02)["effort.d_q"], other(**x)["effort.d_q"], 1e-11)
 
@@ -111,7 +111,7 @@ def test_parameters_of_every_question(question: str) -> None:
     m = kic.load("five-bar")
     options = {"of": ["B", "D"], "parameters": ["coupler.mass", "C.at.x"]}
     values = [0.02, m["C"].at[0]]
-    f = m.export(question, to="numpy", **options)
+    f = getattr(m.export, question)(**options).to_numpy()
     if question == "coefficients":
         same(f(m.at().state, values)["B.G"], m.at().coefficients("B").G, 1e-12)
         return
@@ -125,7 +125,7 @@ def test_parameters_of_every_question(question: str) -> None:
 def test_closure_equations(name: str) -> None:
     """They vanish on closed states only, and their derivative there has full rank; q is that of the state."""
     m = kic.load(name)
-    f = m.export("position", to="numpy", close="equations")
+    f = m.export.position(close="equations").to_numpy()
     state = m.at(given(m, [])["q"]).state
     r = f(state)
     assert np.abs(r["closure"]).max(initial=0.0) < 1e-11
@@ -136,7 +136,7 @@ def test_closure_equations(name: str) -> None:
     assert np.linalg.matrix_rank((both[0] - both[1]) / (2 * DIFFERENCE), tol=1e-4) == state.size
     if r["closure"].size:
         assert np.abs(f(state + 1e-3)["closure"]).max() > 1e-6
-    whole = m.export("inverse_dynamics", to="numpy", close="equations")
+    whole = m.export.inverse_dynamics(close="equations").to_numpy()
     assert list(whole.outputs) == ["effort", "closure", "q", "guard"]
 
 
@@ -146,7 +146,7 @@ def test_root_finder_of_casadi(rootfinder: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     casadi = pytest.importorskip("casadi", reason="needs CasADi: pip install -e '.[casadi]'")
     m = kic.load("five-bar")
-    f = m.export("coefficients", of="tip", to="casadi", close=True, rootfinder=rootfinder)
+    f = m.export.coefficients("tip", close=True).to_casadi(rootfinder=rootfinder)
     near, c = m.at().state, m.at([1.25, 1.6]).coefficients("tip")
     q = casadi.MX.sym("q", 2)
     tip = f(q, near)[0]
@@ -157,14 +157,14 @@ def test_root_finder_of_casadi(rootfinder: str, tmp_path: Path, monkeypatch: pyt
     names = f.name_out()
     r = dict(zip(names, f([1.25, 1.6], near), strict=True))
     assert float(r["residual"]) < 1e-11
-    dynamics = m.export("forward_dynamics", to="casadi", close=True, rootfinder=rootfinder, derivatives=1)
+    dynamics = m.export.forward_dynamics(close=True, derivatives=1).to_casadi(rootfinder=rootfinder)
     assert "qdd_d_effort" in dynamics.name_out()
     file = f.factory("slope", f.name_in(), ["jac:tip_value:q"]).generate("slope.c", {"with_header": False})
     assert "#error" not in Path(file).read_text()
     with raises(kic.InputError, key="rootfinder"):
-        m.export("dynamics", to="casadi", rootfinder="fast_newton")
+        m.export.dynamics().to_casadi(rootfinder="fast_newton")
     with raises(kic.InputError, key="rootfinder"):
-        m.export("dynamics", to="casadi", close=True, rootfinder="bisection")
+        m.export.dynamics(close=True).to_casadi(rootfinder="bisection")
 
 
 @pytest.mark.parametrize("name", ["five-bar", "rssr"])
@@ -175,8 +175,7 @@ def test_chords_of_casadi(name: str) -> None:
     q0 = m._model.coordinate_values(m.coordinates, near[None])[0].real + 0.02
     found = {}
     for kind, rootfinder in ((casadi.SX, None), (casadi.MX, "chords"), (casadi.SX, "chords")):
-        named = {} if rootfinder is None else {"rootfinder": rootfinder}
-        f = m.export("inverse_dynamics", to="casadi", close=True, **named)
+        f = m.export.inverse_dynamics(close=True).to_casadi(rootfinder=rootfinder)
         q = kind.sym("q", q0.size)
         for n, out in enumerate((f(q, q, 2, near)[0], f(q, 1, 2, near)[f.name_out().index("state")])):
             y = casadi.dot(casadi.DM(np.linspace(0.5, -1.0, out.size1())), out)
@@ -194,17 +193,17 @@ def test_invalid_arguments() -> None:
     m = kic.load("five-bar")
     for derivatives in (3, -1, 1.0, True, "x"):
         with raises(kic.InputError, key="derivatives"):
-            m.export("inverse_dynamics", to="numpy", close=True, derivatives=derivatives)
+            m.export.inverse_dynamics(close=True, derivatives=derivatives).to_numpy()
     with raises(kic.InputError, key="derivatives"):
-        m.export("inverse_dynamics", to="numpy", derivatives=1)
+        m.export.inverse_dynamics(derivatives=1).to_numpy()
     with raises(kic.InputError, key="derivatives"):
-        m.export("inverse_dynamics", to="numpy", close="equations", derivatives=1)
+        m.export.inverse_dynamics(close="equations", derivatives=1).to_numpy()
     with raises(kic.InputError, key="derivatives"):
-        m.export("dynamics", to="numpy", close=True, derivatives=1, loads=False)
+        m.export.dynamics(close=True, derivatives=1, loads=False).to_numpy()
     with raises(kic.InputError, key="derivatives"):
-        m.export("position", to="numpy", derivatives=1)
+        m.export.position(derivatives=1).to_numpy()
     with raises(kic.InputError, key="steps"):
-        m.export("inverse_dynamics", to="numpy", close="equations", steps=3)
+        m.export.inverse_dynamics(close="equations", steps=3).to_numpy()
 
 
 @pytest.mark.slow_for("options0")
@@ -212,7 +211,7 @@ def test_invalid_arguments() -> None:
 @pytest.mark.parametrize("options", [{"close": True, "derivatives": 2}, {"close": "equations"}])
 def test_c(options: dict[str, Any], tmp_path: Path) -> None:
     """The test program, which compares all outputs, passes without warnings of the compiler."""
-    code = kic.load("five-bar").export("forward_dynamics", to="c", **options)
+    code = kic.load("five-bar").export.forward_dynamics(**options).to_c()
     files = [str(path) for path in code.save(tmp_path)[1:]]
     assert COMPILER is not None
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
@@ -230,8 +229,8 @@ def test_jax() -> None:
         m = kic.load("four-bar")
         x = {**given(m, ["qd", "effort"]), "weights": np.array([0.7])}
         options = {"close": True, "derivatives": 2}
-        found = m.export("forward_dynamics", to="jax", **options)(**x)
-        known = m.export("forward_dynamics", to="numpy", **options)(**x)
+        found = m.export.forward_dynamics(**options).to_jax()(**x)
+        known = m.export.forward_dynamics(**options).to_numpy()(**x)
         for key in ("qdd.d_q", "gradient", "hessian"):
             same(np.asarray(found[key]), known[key], 1e-10)
     finally:
@@ -261,7 +260,7 @@ def test_sympy_gives_the_closure_equations_of_a_four_bar() -> None:
     """Two expressions in the coordinates of the tree vanish on closed states."""
     pytest.importorskip("sympy")
     m = kic.load("four-bar")
-    r = m.export("position", to="sympy", close="equations")
+    r = m.export.position(close="equations").to_sympy()
     state = m.at({"A": 0.5}).state
     at = dict(zip(sorted({s for x in r["closure"] for s in x.free_symbols}, key=str), state, strict=True))
     assert len(r["closure"]) == 2
@@ -271,8 +270,8 @@ def test_sympy_gives_the_closure_equations_of_a_four_bar() -> None:
 def test_text_of_c_has_the_derivatives() -> None:
     m = kic.load("five-bar")
     options = {"close": True, "derivatives": 1}
-    code = m.export("forward_dynamics", to="c", **options)
-    f, x = m.export("forward_dynamics", to="numpy", **options), given(m, ["qd", "effort"])
+    code = m.export.forward_dynamics(**options).to_c()
+    f, x = m.export.forward_dynamics(**options).to_numpy(), given(m, ["qd", "effort"])
     known = f(**x)
     found = {name: np.zeros(max(1, int(np.prod(shape)))) for name, shape in f.outputs.items()}
     with np.errstate(invalid="ignore"):

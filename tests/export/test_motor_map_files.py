@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def followed(text: str, p: kic.results.PolynomialMap, m: kic.Mechanism) -> np.nd
 
 def test_mujoco_follows_polynomials_within_their_bounds() -> None:
     """The loop is gone, and joints along the range are within the bound of those of the closed loop."""
-    p = BAR.export("actuation_map", of=ROWS, limits={"A": (0.4, 1.4)}, degree=4, to="polynomial")
+    p = BAR.export.actuation_map(ROWS).to_polynomial(limits={"A": (0.4, 1.4)}, degree=4)
     text = BAR.to_mjcf(polynomials=p)
     worst = followed(text, p, BAR)
     assert (worst <= p.error_bound + 1e-14).all()
@@ -86,7 +87,7 @@ def test_mujoco_follows_polynomials_within_their_bounds() -> None:
 def test_simulated_motions_agree() -> None:
     """The file and the closed loop fall alike, within the error of Euler's method."""
     mujoco = pytest.importorskip("mujoco")
-    p = BAR.export("actuation_map", of=ROWS, limits={"A": (0.1, 1.5)}, degree=4, to="polynomial")
+    p = BAR.export.actuation_map(ROWS).to_polynomial(limits={"A": (0.1, 1.5)}, degree=4)
     ends = []
     for maps in (p, ()):
         model = mujoco.MjModel.from_xml_string(BAR.to_mjcf(polynomials=maps, timestep=2e-4))
@@ -102,7 +103,7 @@ def test_simulated_motions_agree() -> None:
 
 def test_files_of_linear_polynomials_are_read_back(tmp_path) -> None:
     """<mimic> and equalities of degree 1 become couplings, with the same values."""
-    p = BAR.export("actuation_map", of=ROWS, limits={"A": (0.8, 1.1)}, degree=1, to="polynomial")
+    p = BAR.export.actuation_map(ROWS).to_polynomial(limits={"A": (0.8, 1.1)}, degree=1)
     BAR.save(tmp_path / "bar.urdf", polynomials=p)
     BAR.save(tmp_path / "bar.xml", polynomials=p)
     pytest.importorskip("mujoco")
@@ -122,7 +123,7 @@ def test_two_motors_are_fixed_tendons(damping: float) -> None:
     """Linear maps of two motors replace fixed distances, also of joints with laws."""
     m = ankle(damping=damping)
     limits = {"left motor": (-0.3, 0.2), "right motor": (-0.25, 0.3)}
-    p = m.export("actuation_map", of="pitch", limits=limits, degree=1, to="polynomial")
+    p = m.export.actuation_map("pitch").to_polynomial(limits=limits, degree=1)
     text = m.to_mjcf(polynomials=p)
     worst = followed(text, p, m)
     assert (worst <= p.error_bound + 1e-14).all()
@@ -151,9 +152,7 @@ def test_several_mechanisms_of_one_motor() -> None:
         alone = m.lock({other: float(m.at().value(other))})
         limits = {f"A{k}": (0.4, 1.4)}
         rows = [f"B{k}", f"D{k}"]
-        maps.append(
-            alone.export("actuation_map", of=rows, wrt=f"A{k}", limits=limits, degree=4, to="polynomial")
-        )
+        maps.append(alone.export.actuation_map(rows, wrt=f"A{k}").to_polynomial(limits=limits, degree=4))
     text = m.to_mjcf(polynomials=maps)
     assert text.count("<connect") == 0
     assert text.count("polycoef") == 4
@@ -163,13 +162,13 @@ def test_several_mechanisms_of_one_motor() -> None:
 
 def test_joints_of_a_whole_loop() -> None:
     """Of a loop whose joints all have polynomials, one is cut and needs none."""
-    p = BAR.export("actuation_map", of=["B", "C", "D"], limits={"A": (0.4, 1.4)}, degree=2, to="polynomial")
+    p = BAR.export.actuation_map(["B", "C", "D"]).to_polynomial(limits={"A": (0.4, 1.4)}, degree=2)
     assert BAR.to_mjcf(polynomials=p).count("<connect") == 0
     assert BAR.to_mjcf(polynomials=p).count("polycoef") == 2
 
 
 def test_motors_among_the_rows_need_no_constraint() -> None:
-    p = BAR.export("actuation_map", of=["A", *ROWS], limits={"A": (0.8, 1.1)}, degree=1, to="polynomial")
+    p = BAR.export.actuation_map(["A", *ROWS]).to_polynomial(limits={"A": (0.8, 1.1)}, degree=1)
     assert BAR.to_urdf(polynomials=p).text.count("<mimic") == 2
     assert BAR.to_mjcf(polynomials=p).count("polycoef") == 2
 
@@ -180,17 +179,15 @@ def test_laws_of_the_cut_joint_stay() -> None:
     with raises(kic.ModelError, names=("C",)):
         damped.to_mjcf(polynomials=exported())
     damped = damped.replace("B", damping=0.1).replace("D", damping=0.1)
-    p = damped.export(
-        "actuation_map", of=["B", "C", "D"], limits={"A": (0.4, 1.4)}, degree=4, to="polynomial"
-    )
+    p = damped.export.actuation_map(["B", "C", "D"]).to_polynomial(limits={"A": (0.4, 1.4)}, degree=4)
     text = damped.to_mjcf(polynomials=p)
     assert text.count("polycoef") == 3
     assert (followed(text, p, damped) <= p.error_bound + 1e-14).all()
 
 
-def exported(**options: object) -> kic.results.PolynomialMap:
-    given = {"of": ROWS, "limits": {"A": (0.4, 1.4)}, "degree": 4, **options}
-    return BAR.export("actuation_map", to="polynomial", **given)
+def exported(**options: Any) -> kic.results.PolynomialMap:
+    given: dict[str, Any] = {"limits": {"A": (0.4, 1.4)}, "degree": 4, **options}
+    return BAR.export.actuation_map(given.pop("of", ROWS)).to_polynomial(**given)
 
 
 @pytest.mark.slow
@@ -222,7 +219,7 @@ def test_maps_that_no_file_can_express(tmp_path) -> None:
     with raises(kic.ModelError, key="polynomials", name="D"):
         turned.to_mjcf(polynomials=exported())
     m = ankle()
-    p = m.export("actuation_map", of="pitch", limits=0.2, degree=2, to="polynomial")
+    p = m.export.actuation_map("pitch").to_polynomial(limits=0.2, degree=2)
     with raises(kic.ModelError, key="polynomials", name="pitch.1"):
         m.to_mjcf(polynomials=p)
     with raises(kic.ModelError, key="polynomials") as caught:
@@ -236,7 +233,7 @@ def test_sliders_follow_a_crank() -> None:
     """A prismatic joint of the loop has a polynomial in its unit."""
     m = kic.load("slider-crank")
     rows = [j.name for j in m.joints if j.name != "shaft"]
-    p = m.export("actuation_map", of=rows, limits={"shaft": (0.6, 1.2)}, degree=4, to="polynomial")
+    p = m.export.actuation_map(rows).to_polynomial(limits={"shaft": (0.6, 1.2)}, degree=4)
     text = m.to_mjcf(polynomials=p, strict=False)
     kept = [k for k, row in enumerate(rows) if f'joint1="{row}"' in text]
     assert "piston" in [rows[k] for k in kept]
@@ -265,7 +262,7 @@ def test_the_command_writes_maps(tmp_path) -> None:
         assert (tmp_path / name).stat().st_size > 100
     assert len((tmp_path / "map.csv").read_text().splitlines()) == 5
     limits = {"A": tuple(np.deg2rad([40, 60]))}
-    known = BAR.export("actuation_map", of=ROWS, limits=limits, error_max=1e-5, to="polynomial")
+    known = BAR.export.actuation_map(ROWS).to_polynomial(limits=limits, error_max=1e-5)
     saved = json.loads((tmp_path / "map.json").read_text())
     np.testing.assert_allclose(saved["coefficients"], known.coefficients, atol=1e-12)
     degree = ("--degree", "2")

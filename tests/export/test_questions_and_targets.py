@@ -12,7 +12,7 @@ from c_text import translated
 from raising import raises
 
 import kic
-from kic.prepared import QUESTIONS
+from kic.export.export import Exports
 
 # rounding errors of a few thousand operations, times a margin
 RTOL = 1e-10
@@ -78,8 +78,9 @@ MECHANISMS: dict[str, tuple[Callable[[], kic.Mechanism], list[str], str]] = {
     "rssr": (lambda: sprung("rssr"), ["coupler.wx"], "coupler"),
     "three-rps": (lambda: sprung("three-rps"), ["plate.z", "plate.wx"], "plate"),
 }
-SINGLE = [names[0] for names in QUESTIONS if len(names) == 1]
-BOTH = "coefficients and dynamics"
+BOTH = "coefficients_and_dynamics"
+QUESTIONS = [name for name in vars(Exports) if name[0] != "_"]
+SINGLE = [name for name in QUESTIONS if name != BOTH]
 OPTIONS = {"criterion": "minimum kinetic energy"}
 
 
@@ -154,7 +155,7 @@ def same(found: Any, known: Any, rtol: float = RTOL) -> None:
 
 @pytest.mark.slow_for("three-rps")
 @pytest.mark.parametrize("name", MECHANISMS)
-@pytest.mark.parametrize("question", [*SINGLE, BOTH])
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_questions_equal_methods(question: str, name: str) -> None:
     """Results and their labels have the order of the coordinates; joints that close loops have their laws."""
     make, of, body = MECHANISMS[name]
@@ -162,9 +163,9 @@ def test_questions_equal_methods(question: str, name: str) -> None:
     c = moved(m)
     if name == "ball" and question in ("position", "actuation_map"):
         with raises(kic.InputError, key="wrt"):
-            m.export(question, to="numpy", **options_of(question, of, body))
+            getattr(m.export, question)(**options_of(question, of, body)).to_numpy()
         return
-    f = m.export(question.split(" and "), to="numpy", near=c, **options_of(question, of, body))
+    f = getattr(m.export, question)(near=c, **options_of(question, of, body)).to_numpy()
     x = inputs_of(f, m, c)
     r, known = f(**x), answered(c, question, of, body, x)
     for key, a in known.items():
@@ -218,7 +219,7 @@ def test_targets_equal_numpy(name: str, target: str) -> None:
 
         def export(to: str, question: str = question, options: dict[str, Any] = options) -> Any:
             close = m.dof < len(m.joints)
-            return m.export(question, to=to, close=close, near=c, **options)
+            return getattr(getattr(m.export, question)(close=close, near=c, **options), f"to_{to}")()
 
         f = export("numpy")
         x = inputs_of(f, m, c)
@@ -236,7 +237,7 @@ def test_sympy_equals_numpy(question: str) -> None:
     m = m.replace(joints=m.joints[::-1], coordinates=["elbow", "shoulder"])
     c = m.at([0.3, 0.5])
     options = {"near": c} | options_of(question, ["tip"], "link2")
-    f = m.export(question, to="numpy", **options)
+    f = getattr(m.export, question)(**options).to_numpy()
     x = inputs_of(f, m, c)
     endings = {"state": "", "qd": "_d", "qdd": "_dd", "qddd": "_ddd"}
     values = {
@@ -245,7 +246,7 @@ def test_sympy_equals_numpy(question: str) -> None:
         for label, value in zip(f.labels[name], a, strict=True)
     }
     known = f(**x)
-    for key, a in m.export(question, to="sympy", **options).items():
+    for key, a in getattr(m.export, question)(**options).to_sympy().items():
         same([float(entry.subs(values)) for entry in a.ravel()], known[key].ravel())
 
 
@@ -255,7 +256,7 @@ def test_laws_of_cut_joints_are_parameters() -> None:
     for name in "ABC":
         m = m.replace(name, damping=0.1)
     keys = "damping", "armature", "stiffness", "rest"
-    f = m.export("forward_dynamics", to="numpy", parameters=[f"D.{key}" for key in keys])
+    f = m.export.forward_dynamics(parameters=[f"D.{key}" for key in keys]).to_numpy()
     c, given = moved(m), (0.2, 0.3, 0.4, 0.5)
     laws = dict(zip(keys, given, strict=True))
     known = m.replace("D", **laws).at(c.value("A")).forward_dynamics([0.7], [0.2])
@@ -270,7 +271,7 @@ def test_motions_without_mass_raise(question: str) -> None:
         m = m.replace(name, inertia=0.0)
     m = m.replace("d", com=(3.5, 0.2, 0.6))  # on the axis of the last joint
     with raises(kic.SingularError):
-        m.export(question, to="numpy", **options_of(question, ["tip"], "d"))
+        getattr(m.export, question)(**options_of(question, ["tip"], "d")).to_numpy()
 
 
 @pytest.mark.parametrize("height", [1e-2, 1e-5])
@@ -287,7 +288,7 @@ def test_motions_of_little_mass(height: float) -> None:
     )
     c = m.at()
     known = c.forward_dynamics([0.3, 0.2], [1.0, 2.0])
-    found = m.export("forward_dynamics", to="numpy")(c.state, [0.3, 0.2], [1.0, 2.0])["qdd"]
+    found = m.export.forward_dynamics().to_numpy()(c.state, [0.3, 0.2], [1.0, 2.0])["qdd"]
     # rounding errors of I*, over its smallest eigenvalue
     assert np.abs(found - known).max() <= 1e-14 / height**2 * np.abs(known).max()
 
@@ -296,19 +297,19 @@ def test_motions_of_little_mass(height: float) -> None:
 def test_rows_that_do_not_move_raise(question: str) -> None:
     m = kic.load("horn-two-link")
     with raises(kic.InputError, key="of"):
-        m.export(question, to="numpy", near=m.at([0.3, 0.5]), of=["tip.x", "tip.z"])
+        getattr(m.export, question)(["tip.x", "tip.z"], near=m.at([0.3, 0.5])).to_numpy()
 
 
 def test_maps_on_a_box_equal_configurations() -> None:
     """Axes have the order of the coordinates, whatever that of `limits`."""
     m = MECHANISMS["five-bar"][0]()
-    options: dict[str, Any] = {"of": ["D", "B"], "limits": {"A": (1.2, 1.3), "E": (1.5, 1.7)}}
-    table = m.export("actuation_map", points=3, to="table", **options)
+    asked, limits = m.export.actuation_map(["D", "B"]), {"A": (1.2, 1.3), "E": (1.5, 1.7)}
+    table = asked.to_table(limits=limits, points=3)
     c = m.at({"E": table.axes[0][2], "A": table.axes[1][0]})
     r = c.coefficients(["D", "B"], order=1)
     for found, known in ((table.value, r.values), (table.J, r.G), (table.inertia, c.dynamics().I)):
         same(found[2, 0], known)
-    p = m.export("actuation_map", error_max=1e-3, to="polynomial", **options)
+    p = asked.to_polynomial(limits=limits, error_max=1e-3)
     assert (
         np.abs(p([[1.55, 1.25]])[0] - m.at({"E": 1.55, "A": 1.25}).value(["D", "B"])) <= p.error_bound
     ).all()
@@ -319,4 +320,4 @@ def test_symbols_of_two_inputs_must_differ() -> None:
     first, second = m.joints
     m = m.replace(joints=[first, replace(second, name=f"{first.name}_d")], coordinates=None)
     with raises(kic.InputError, key="to", names=(f"{first.name}_d",)):
-        m.export("inverse_dynamics", to="sympy")
+        m.export.inverse_dynamics().to_sympy()

@@ -360,7 +360,7 @@ def test_mjcf_moves() -> None:
     assert float(path[-1]) == pytest.approx(expected, abs=1e-10)
     assert m.simulate(0.05).t[-1] == 0.05
     assert m.lock("crank").dof == 0
-    m.prepare("position")
+    m.prepare.position()
     assert m.sweep({"crank": np.linspace(0, 0.2, 3)}, "transmission").shape == (3,)
     again = kic.from_mjcf(m.to_mjcf())
     assert (again.dof, again.coordinates) == (1, ("crank",))

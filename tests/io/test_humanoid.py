@@ -135,7 +135,7 @@ def test_a_map_of_two_motors(robot: kic.Mechanism) -> None:
     motors, joints = ("left_ankle_upper", "left_ankle_lower"), LOOPS["left_ankle_upper", "left_ankle_lower"]
     m = robot.lock(["base", *(n for n in robot.coordinates if n not in motors and not n.startswith("base."))])
     limits = dict.fromkeys(motors, (-0.05, 0.05))
-    made = m.export("actuation_map", to="polynomial", of=joints, wrt=motors, limits=limits, error_max=1e-3)
+    made = m.export.actuation_map(joints, wrt=motors).to_polynomial(limits=limits, error_max=1e-3)
     at = np.random.default_rng(0).uniform(-0.05, 0.05, (20, 2))
     c = m.at(dict(zip(motors, at.T, strict=True)), near=m.at())
     expected = np.stack([c.value(joint) for joint in joints], axis=-1)

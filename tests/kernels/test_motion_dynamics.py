@@ -78,7 +78,7 @@ def test_every_model(name: str) -> None:
     assert (np.abs(c.inverse_dynamics(qd, qdd, loads=False) - inertial) <= 1e-11 * size).all()
     assert (np.abs(c.inverse_dynamics() + d.load) <= 1e-11 * size).all()
     # prepared, for one member and for all
-    f, g = m.prepare("inverse_dynamics"), m.prepare("forward_dynamics")
+    f, g = m.prepare.inverse_dynamics(), m.prepare.forward_dynamics()
     T, a = f(c.state, qd, qdd), g(c.state, qd, qdd)
     assert np.array_equal(T, c.inverse_dynamics(qd, qdd))
     assert np.array_equal(a, c.forward_dynamics(qd, qdd))
@@ -157,7 +157,7 @@ def test_loads() -> None:
     qd = np.array([[1.0], [2.0]])
     T = one.inverse_dynamics(qd, 0 * qd, applied={"pull": forces[:2]})
     assert np.allclose(T, one.dynamics(applied={"pull": forces[:2]}).inverse_dynamics(qd, 0 * qd), rtol=1e-12)
-    f = m.prepare("inverse_dynamics")
+    f = m.prepare.inverse_dynamics()
     assert np.allclose(f(c.state, qd[0], qd[1]), c.inverse_dynamics(qd[0], qd[1]), rtol=1e-13)
 
 
@@ -212,19 +212,19 @@ def test_batches_and_members_without_solution() -> None:
         assert empty.inverse_dynamics([1.0, 2.0]).shape == (0, 2)
         assert empty.forward_dynamics([1.0, 2.0]).shape == (0, 2)
         assert [x.shape for x in empty.motion("tip", [1.0, 2.0])] == [(0, 3)] * 4
-    f = m.prepare("forward_dynamics")
+    f = m.prepare.forward_dynamics()
     state = c.state.copy()
     state[1] = np.nan
     a = f(state, [0.0, 0.1], [0.0, 0.0])
     assert np.isnan(a[1]).all()
     assert np.isfinite(a[[0, 2]]).all()
     arm = kic.load("horn-two-link")
-    assert np.isnan(arm.prepare("inverse_dynamics")([np.nan, 0.0], [0.0, 0.0], [0.0, 0.0])).all()
+    assert np.isnan(arm.prepare.inverse_dynamics()([np.nan, 0.0], [0.0, 0.0], [0.0, 0.0])).all()
 
 
 def test_errors() -> None:
     m = kic.load("horn-two-link")
-    c, f = m.at([0.0, 0.0]), m.prepare("inverse_dynamics")
+    c, f = m.at([0.0, 0.0]), m.prepare.inverse_dynamics()
     with pytest.raises(kic.InputError):
         c.inverse_dynamics([1.0])
     with pytest.raises(kic.InputError):
@@ -241,7 +241,7 @@ def test_errors() -> None:
     with pytest.raises(kic.SingularError) as caught:
         light.at([0.3, 0.5]).forward_dynamics()
     assert caught.value.coordinates == light.at([0.3, 0.5]).dynamics().coordinates[1:]
-    g = light.prepare("forward_dynamics")
+    g = light.prepare.forward_dynamics()
     with pytest.raises(kic.SingularError):
         g(light.at([0.3, 0.5]).state, np.zeros(2), np.zeros(2))
 
@@ -287,7 +287,7 @@ def test_numbers_serve_where_there_is_one_coordinate() -> None:
 @pytest.mark.parametrize("forward", [False, True])
 def test_results_may_overwrite_arguments(name: str, forward: bool) -> None:
     m = kic.load(name)
-    f = m.prepare("forward_dynamics") if forward else m.prepare("inverse_dynamics")
+    f = m.prepare.forward_dynamics() if forward else m.prepare.inverse_dynamics()
     state = m.at().state
     qd, second = np.random.default_rng(4).normal(size=(2, len(f.coordinates)))
     expected = f(state, qd, second)
@@ -306,7 +306,7 @@ def test_results_may_overwrite_arguments(name: str, forward: bool) -> None:
 @pytest.mark.parametrize("forward", [False, True])
 def test_lengths_of_arguments(name: str, forward: bool) -> None:
     m = kic.load(name)
-    f = m.prepare("forward_dynamics") if forward else m.prepare("inverse_dynamics")
+    f = m.prepare.forward_dynamics() if forward else m.prepare.inverse_dynamics()
     size = len(f.coordinates)
     given = [m.at().state, np.ones(size), np.ones(size)]
     for k in range(3):
@@ -327,7 +327,7 @@ def test_single_members_equal_those_of_batches() -> None:
     m = kic.load("puma560")
     rng = np.random.default_rng(5)
     state, qd, second = rng.normal(size=(3, 50, 6))
-    for f in (m.prepare("inverse_dynamics"), m.prepare("forward_dynamics")):
+    for f in (m.prepare.inverse_dynamics(), m.prepare.forward_dynamics()):
         expected = f(state, qd, second)
         assert np.array_equal(expected, [f(*one) for one in zip(state, qd, second, strict=True)])
         # a member that is not finite does not change the others

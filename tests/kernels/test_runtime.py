@@ -327,8 +327,8 @@ def test_kernels_keep_nothing() -> None:
     """No kernel keeps references to its arguments."""
     open_arm, loop = kic.load("puma560"), kic.load("gough-stewart")
     state = open_arm.at(np.full(6, 0.3)).state
-    prepared = open_arm.prepare(["coefficients", "dynamics"], of=["link6"], order=3)
-    elsewhere = loop.prepare(["coefficients", "dynamics"], of=["platform"], order=3)
+    prepared = open_arm.prepare.coefficients_and_dynamics(["link6"], order=3)
+    elsewhere = loop.prepare.coefficients_and_dynamics(["platform"], order=3)
     for evaluator, at in ((prepared, state), (elsewhere, loop.at().state)):
         out = evaluator(evaluator_state := at.copy())
         evaluator(evaluator_state, out=out)

@@ -57,14 +57,14 @@ for name, of in (("puma560", "link6"), ("gough-stewart", "platform"), ("twin-arm
     c = m.at()
     for order in (1, 2, 3):
         c.coefficients(of, order=order)
-        f = m.prepare(["coefficients", "dynamics"], of=[of], order=order)
+        f = m.prepare.coefficients_and_dynamics(of, order=order)
         f(c.state, out=f(c.state))
         f(np.repeat(c.state[None], 300, axis=0))
     zero = np.zeros(m.dof)
-    m.prepare("inverse_dynamics")(c.state, zero, zero)
-    m.prepare("forward_dynamics")(c.state, zero, zero)
+    m.prepare.inverse_dynamics()(c.state, zero, zero)
+    m.prepare.forward_dynamics()(c.state, zero, zero)
     c.motion(of), c.dynamics(), c.body_contributions(), m.mobility().summary()
-    solve = m.prepare("position")
+    solve = m.prepare.position()
     solve(c.state, np.hstack([np.ravel(c.value(n)) for n in solve.names]) + 1e-3)
     m.simulate([0.0, 0.01], near=c)
 for name, of, numbers, at in (

@@ -134,7 +134,7 @@ def test_motions_agree(case: str) -> None:
     loss = 20 * np.finfo(float).eps * np.linalg.cond(d.I).max()
     assert mismatch(c.forward_dynamics(qd, effort, wrt=wrt), qdd) < loss
     assert mismatch(c.forward_dynamics(qd, force, wrt=wrt), d.forward_dynamics(qd, force)) < loss
-    f, g = m.prepare("inverse_dynamics", wrt=wrt), m.prepare("forward_dynamics", wrt=wrt)
+    f, g = m.prepare.inverse_dynamics(wrt=wrt), m.prepare.forward_dynamics(wrt=wrt)
     assert mismatch(f(c.state, qd, qdd), effort) < 1e-12
     for k in range(len(states)):
         assert mismatch(f(c.state[k], qd[k], qdd[k]), effort[k]) < 1e-12
@@ -195,11 +195,8 @@ def test_orders_by_complex_step() -> None:
 def test_prepared_evaluators_and_batches() -> None:
     m, linear, _, states = prepared("scara by followers")
     c = Configuration(m._model, (len(states),), states)
-    f = m.prepare(
-        ["coefficients", "dynamics"],
-        of=["tool"] if "tool" in m._parts else [m.points[-1].name],
-        order=2,
-        wrt=linear.names,
+    f = m.prepare.coefficients_and_dynamics(
+        ["tool"] if "tool" in m._parts else [m.points[-1].name], order=2, wrt=linear.names
     )
     r, d = f(c.state), c.dynamics(wrt=linear.names)
     assert mismatch(r.I, d.I) < 1e-14

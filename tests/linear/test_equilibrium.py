@@ -173,7 +173,7 @@ def test_a_closed_loop_with_a_turning_coordinate() -> None:
     assert found.stability == "stable"
     assert np.abs(c.dynamics(wrt=found.coordinates).inverse_dynamics([0, 0], [0, 0])).max() < 1e-9
     # it is closed, and a question checks it
-    m.prepare("dynamics", wrt=found.coordinates)(c.state, check=True)
+    m.prepare.dynamics(wrt=found.coordinates)(c.state, check=True)
     # its own coordinates cannot drive it there; those found can, and no set is without a turn of a ball
     assert found.coordinates != ("A", "S.2")
     assert not found.linearization.holonomic

@@ -524,7 +524,7 @@ def test_caches_are_neither_pickled_nor_copied(name: str) -> None:
         return m, c, c.coefficients(of), c.dynamics(), c.joint_forces(rest, rest)
 
     sizes = [len(pickle.dumps(x)) for x in results()]
-    m.mobility(), m.at().coefficients(of, order=3), m.prepare("coefficients", of=of)(m.at().state)
+    m.mobility(), m.at().coefficients(of, order=3), m.prepare.coefficients(of)(m.at().state)
     assert [len(pickle.dumps(x)) for x in results()] == sizes
     assert sizes[:2] == [fresh, len(pickle.dumps(at()))]
     _, c, G, T, _ = results()

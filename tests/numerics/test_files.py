@@ -108,13 +108,13 @@ def savers() -> dict[str, tuple[str, Callable[[Path], Any]]]:
         "run": ("m.npz", lambda path: m.simulate(1e-3, progress=False).save(path)),
         "actuation table": (
             "m.npz",
-            lambda path: m.export("actuation_map", to="table", of="B", limits=box, points=3).save(path),
+            lambda path: m.export.actuation_map("B").to_table(limits=box, points=3).save(path),
         ),
         "polynomials": (
             "m.json",
-            lambda path: m.export("actuation_map", to="polynomial", of="B", limits=box).save(path),
+            lambda path: m.export.actuation_map("B").to_polynomial(limits=box).save(path),
         ),
-        "C": ("m", lambda path: m.export("dynamics", to="c").save(path)),
+        "C": ("m", lambda path: m.export.dynamics().to_c().save(path)),
         "model": ("m.toml", lambda path: m.save(path)),
         "picture": ("m.svg", lambda path: m.at().draw().save(path)),
         "animation": ("m.gif", lambda path: turn.animate().save(path, dpi=20)),

@@ -130,7 +130,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
 def test_complex_steps_pass() -> None:
     """The derivative of Λ along a coordinate, by the complex step and by differences of high order."""
     m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
-    f = m.prepare("operational_space", of="link7")
+    f = m.prepare.operational_space("link7")
     step = np.eye(7)[2]
     exact = f((q + 1e-30j * step)[None]).Lambda.imag[0] / 1e-30
     offsets, weights = np.array([-3, -2, -1, 1, 2, 3]) * 1e-2, np.array([-1, 9, -45, 45, -9, 1]) / 60e-2
@@ -161,7 +161,7 @@ def test_complex_singular_tasks_are_found() -> None:
 
 def test_results_are_overwritten() -> None:
     m = kic.load("gough-stewart")
-    f = m.prepare("operational_space", of="platform.x")
+    f = m.prepare.operational_space("platform.x")
     a, b = m.at(), m.at(np.full(6, 1.07))
     s = f(a.state)
     mu, G = s.mu, s.G
@@ -236,7 +236,7 @@ def test_invalid_arguments() -> None:
     with raises(kic.SingularError, names=("tip.x", "tip.y")) as caught:
         m.at([0.3, 0.0]).operational_space(["tip.x", "tip.y"])
     assert caught.value.share < 1e-12
-    f, other = m.prepare("operational_space", of="tip.x"), m.prepare("operational_space", of="tip.y")
+    f, other = m.prepare.operational_space("tip.x"), m.prepare.operational_space("tip.y")
     with raises(kic.InputError, key="out"):
         f(c.state, out=other(c.state))
     with raises(kic.InputError, key="out"):

@@ -37,7 +37,7 @@ MODELS: dict[str, tuple[kic.Mechanism, str, Any]] = {
 def test_pose_and_twist_are_those_of_the_configuration(name: str) -> None:
     m, of, wrt = MODELS[name]
     rng = np.random.default_rng(4)
-    f, c = m.prepare("pose", of=of, wrt=wrt), m.at()
+    f, c = m.prepare.pose(of, wrt=wrt), m.at()
     if m._model.is_open_chain:
         c = m.at(c.phi + rng.normal(size=c.phi.shape) * 0.3)
     qd = rng.normal(size=len(f.coordinates))
@@ -68,19 +68,19 @@ def test_pose_and_twist_are_those_of_the_configuration(name: str) -> None:
 
 def test_errors() -> None:
     m = kic.load("panda")
-    f = m.prepare("pose", of="link7")
+    f = m.prepare.pose("link7")
     state = m.at().state
     now = f(state)
     for data, call in (
-        ({"name": "flange"}, lambda: m.prepare("pose", of="flange")),  # a point has no orientation
-        ({"key": "of"}, lambda: m.prepare("pose", of=["link6", "link7"])),
-        ({"key": "of"}, lambda: m.prepare("pose")),
+        ({"name": "flange"}, lambda: m.prepare.pose("flange")),  # a point has no orientation
+        ({"key": "of"}, lambda: m.prepare.pose(["link6", "link7"])),
+        ({"key": "of"}, lambda: m.prepare.pose()),
         ({"key": "state"}, lambda: f(state[:5])),
         ({"key": "state"}, lambda: f(state.astype(complex))),
         ({"key": "qd"}, lambda: f(state, [0.0])),
         ({"key": "out"}, lambda: f(state, out=3)),
         ({"key": "out"}, lambda: f(np.stack([state] * 2), out=now)),
-        ({"key": "out"}, lambda: m.prepare("pose", of="link6")(state, out=now)),
+        ({"key": "out"}, lambda: m.prepare.pose("link6")(state, out=now)),
         ({"key": "target"}, lambda: now.error([1.0, 2.0])),
         ({"key": "target"}, lambda: now.error((np.zeros(3), np.zeros(3)))),
     ):
@@ -128,14 +128,14 @@ def test_rates_of_rotation_vectors() -> None:
 def test_targets_as_configurations_give_them() -> None:
     """A RigidTransform of a body is its displacement; the error is that of its reference point."""
     m = kic.load("gough-stewart")
-    now = m.prepare("pose", of="platform")(m.at().state)
+    now = m.prepare.pose("platform")(m.at().state)
     moved = RigidTransform.from_components([0.0, 0.0, 0.1], Rotation.identity()) * m.at().pose("platform")
     assert np.abs(now.error(moved) - [0, 0, 0.1, 0, 0, 0]).max() < 1e-12
 
 
 def test_rates_are_real_numbers_of_the_batch() -> None:
     m = kic.load("puma560")
-    f, states = m.prepare("pose", of="link6"), m.at(np.linspace(0.1, 0.4, 24).reshape(4, 6)).state
+    f, states = m.prepare.pose("link6"), m.at(np.linspace(0.1, 0.4, 24).reshape(4, 6)).state
     for qd in (np.ones((3, 6)), np.array(["a"] * 6), np.array([None] * 6), 1j * np.ones(6)):
         with raises(kic.InputError):
             f(states, qd)
@@ -144,11 +144,11 @@ def test_rates_are_real_numbers_of_the_batch() -> None:
 
 @pytest.mark.parametrize("name", ["grip", "link6"])
 def test_all_readers_of_poses_take_the_same_forms(name: str) -> None:
-    """Errors of `prepare("pose")`, and references of controllers, constant and in time."""
+    """Errors of `prepare.pose(of)`, and references of controllers, constant and in time."""
     m = kic.load("puma560")
     m = m.add(kic.Frame("grip", "link6", origin=(0.1, 0.2, 0.3), axes=Rotation.from_rotvec([0.3, -0.2, 0.5])))
     c, there = m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4]), m.at([0.35, 0.4, -2.1, 0.6, 0.9, -0.3])
-    f, pose = m.prepare("pose", of=name), there.pose(name)
+    f, pose = m.prepare.pose(name), there.pose(name)
     goal = f(there.state)
     forms = [(goal.p, goal.R), (goal.p, Rotation.from_matrix(goal.R)), pose, pose.as_matrix()]
     errors, efforts = [], []
@@ -169,7 +169,7 @@ def test_all_readers_of_poses_take_the_same_forms(name: str) -> None:
 
 def test_targets_are_real() -> None:
     m = kic.load("puma560")
-    now = m.prepare("pose", of="link6")(m.at().state)
+    now = m.prepare.pose("link6")(m.at().state)
     for target in ((now.p, now.R + 0j), (now.p + 0j, now.R)):
         with raises(kic.InputError):
             now.error(target)

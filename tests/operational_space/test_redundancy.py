@@ -494,7 +494,7 @@ def test_masked_members_stay_nan() -> None:
 def test_complex_steps_pass() -> None:
     """The derivative of the rates along a coordinate, by the complex step and by differences."""
     m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
-    f = m.prepare("resolve_redundancy", of="link7", criterion="minimum kinetic energy", order=1)
+    f = m.prepare.resolve_redundancy("link7", criterion="minimum kinetic energy", order=1)
     step, ud = np.eye(7)[2], np.linspace(0.1, 0.6, 6)
     exact = f(q + 1e-30j * step, ud).qd.imag / 1e-30
     h = 1e-4
@@ -555,7 +555,7 @@ def test_prepared_evaluators_return_the_same(name: str, weight: str) -> None:
     ud, udd = np.random.default_rng(10).normal(size=(2, P))
     z, zd = np.random.default_rng(11).normal(size=(2, M))
     Q = weighty(weight, M)
-    f = m.prepare("resolve_redundancy", of=task, criterion=Q, damping=0.05, effort=True)
+    f = m.prepare.resolve_redundancy(task, criterion=Q, damping=0.05, effort=True)
     one = c.resolve_redundancy(task, ud, udd, criterion=Q, damping=0.05, secondary=(z, zd))
     r = f(c.state, ud, udd, z, zd)
     for part in (
@@ -583,10 +583,10 @@ def test_prepared_evaluators_return_the_same(name: str, weight: str) -> None:
         )
         < 1e-12
     )
-    rates = m.prepare("resolve_redundancy", of=task, criterion=Q, damping=0.05, order=1)
+    rates = m.prepare.resolve_redundancy(task, criterion=Q, damping=0.05, order=1)
     assert mismatch(rates(c.state, ud, secondary=z).qd, r.qd) < 1e-14
     assert rates(c.state, ud).qdd is None
-    given = m.prepare("resolve_redundancy", of=task, criterion=Q, law="instantaneous")
+    given = m.prepare.resolve_redundancy(task, criterion=Q, law="instantaneous")
     assert (
         mismatch(
             given(c.state, udd=udd, qd=z).qdd,
@@ -616,7 +616,7 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
     assert mismatch(u.acceleration(r.qd, r.qdd), udd) < limit
     assert mismatch(u.jerk(r.qd, r.qdd, r.qddd), uddd) < 10 * limit
     assert mismatch(r.coefficients.acceleration(ud, udd), r.qdd) < limit
-    f = m.prepare("resolve_redundancy", of=task, criterion=Q, effort=True)
+    f = m.prepare.resolve_redundancy(task, criterion=Q, effort=True)
     assert mismatch(f(c.state, ud, udd).effort, c.dynamics().inverse_dynamics(r.qd, r.qdd)) < limit
     s = c.operational_space(task)
     if weight == "minimum kinetic energy":
@@ -626,7 +626,7 @@ def test_random_trees_with_loads(kinds: object, weight: str) -> None:
 def test_invalid_arguments_of_the_evaluator() -> None:
     m = kic.load("panda")
     state, ud = m.at(CONFIGURATIONS["panda"]).state, np.zeros(3)
-    f = m.prepare("resolve_redundancy", of="flange")
+    f = m.prepare.resolve_redundancy("flange")
     r = f(state, ud, ud)
     cases = [
         ({"ud": ud}, {"key": "udd"}),
@@ -637,35 +637,35 @@ def test_invalid_arguments_of_the_evaluator() -> None:
         ({"ud": np.zeros((2, 3)), "udd": ud}, {"key": "ud", "got": (2,)}),
         ({"ud": ud * 1j, "udd": ud}, {"key": "ud", "got": complex}),
         (
-            {"ud": ud, "udd": ud, "out": m.prepare("resolve_redundancy", of="flange")(state, ud, ud)},
+            {"ud": ud, "udd": ud, "out": m.prepare.resolve_redundancy("flange")(state, ud, ud)},
             {"key": "out"},
         ),
     ]
     for given, data in cases:
         with raises(kic.InputError, **data):
             f(state, **given)
-    rates = m.prepare("resolve_redundancy", of="flange", order=1)
+    rates = m.prepare.resolve_redundancy("flange", order=1)
     with raises(kic.InputError, key="udd"):
         rates(state, ud, ud)
-    slow = m.prepare("resolve_redundancy", of="flange", law="instantaneous", order=1)
+    slow = m.prepare.resolve_redundancy("flange", law="instantaneous", order=1)
     with raises(kic.InputError, key="qd"):
         slow(state, qd=np.zeros(7))
     with raises(kic.InputError, key="effort"):
-        m.prepare("resolve_redundancy", of="flange", order=1, effort=True)
+        m.prepare.resolve_redundancy("flange", order=1, effort=True)
     with raises(kic.InputError, key="order", got=3):
-        m.prepare("resolve_redundancy", of="flange", order=3)
+        m.prepare.resolve_redundancy("flange", order=3)
     with raises(kic.InputError, key="effort"):
-        m.prepare("resolve_redundancy", of="flange", effort="yes")
+        m.prepare.resolve_redundancy("flange", effort="yes")
     for ask in (lambda: r.coefficients, r.dynamics):
         with raises(kic.InputError, key="configuration"):
             ask()
     with raises(kic.InputError, key="effort"):
         _ = r.effort
-    many = m.prepare("resolve_redundancy", of="flange", criterion=np.stack([np.eye(7)] * 2))
+    many = m.prepare.resolve_redundancy("flange", criterion=np.stack([np.eye(7)] * 2))
     with raises(kic.InputError, key="criterion", got=2):
         many(state, ud, ud)
     with raises(kic.SingularError, names=("tip.x", "tip.y"), failed=[(0,)]):
-        kic.load("horn-two-link").prepare("resolve_redundancy", of=["tip.x", "tip.y"])(
+        kic.load("horn-two-link").prepare.resolve_redundancy(["tip.x", "tip.y"])(
             np.zeros(2), np.ones(2), np.ones(2)
         )
 
@@ -784,5 +784,5 @@ def test_scratch_is_that_of_the_kernel() -> None:
     from kic.kernels import redundancy as resolution
 
     for name, task in TASKS.items():
-        f = kic.load(name).prepare("resolve_redundancy", of=task.split())
+        f = kic.load(name).prepare.resolve_redundancy(task.split())
         assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.names))[-1]

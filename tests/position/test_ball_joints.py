@@ -233,7 +233,7 @@ def test_a_prepared_position_gives_the_reasons_of_at() -> None:
     """Where the compiled iteration fails, `at` takes the rotation of a joint between moving bodies."""
     m = machine().replace(coordinates=["D", "S"])
     with pytest.raises(kic.ConfigurationError, match="dead centre") as caught:
-        m.prepare("position")(m.at().state, np.array([3.0, 0.1, 0.2, 0.3]))
+        m.prepare.position()(m.at().state, np.array([3.0, 0.1, 0.2, 0.3]))
     assert 0.5 < caught.value.share[0] < 1
 
 

@@ -126,7 +126,7 @@ def test_every_result_has_leading_batch_axes(batch: tuple[int, ...]) -> None:
         assert array.dtype == np.float64, name
         assert np.isfinite(array).all() or name.startswith("values"), name
     asked = {name: array for name, array in found.items() if name in KERNELS}
-    prepared = ZOO.prepare(["coefficients", "dynamics"], of=NAMES, order=3)(ZOO.at(phi).state)
+    prepared = ZOO.prepare.coefficients_and_dynamics(NAMES, order=3)(ZOO.at(phi).state)
     for name in "IP":
         assert same(getattr(prepared, name), found[name])
     for name in "GHD":
@@ -380,7 +380,7 @@ def test_non_numbers_raise(kind: str) -> None:
         "qd": lambda: tip.velocity(value),
         "qdd": lambda: d.inverse_dynamics([0, 0], value),
         "effort": lambda: d.forward_dynamics([0, 0], value),
-        "state": lambda: ARM.prepare("coefficients", of="tip")(value),
+        "state": lambda: ARM.prepare.coefficients("tip")(value),
         "S": lambda: ball("free").at({"S": value}),
     }
     for name, call in calls.items():
@@ -401,7 +401,7 @@ def test_wrong_shapes(value) -> None:
     for name, call in (
         ("qd", lambda: c.coefficients("tip").velocity(value)),
         ("qd", lambda: c.dynamics().kinetic_energy(value)),
-        ("state", lambda: ARM.prepare("coefficients", of="tip")(value)),
+        ("state", lambda: ARM.prepare.coefficients("tip")(value)),
     ):
         with raises(kic.InputError, key=name, got=np.shape(value)):
             call()

@@ -436,7 +436,7 @@ def test_slow_passage_in_the_middle_of_a_path(target: float) -> None:
 def test_targets_far_beyond_reach_take_few_steps() -> None:
     """Legs of a platform grow by a few millimetres in a step; so many steps are not taken."""
     m = kic.load("gough-stewart")
-    solver, start = m.prepare("position"), m.at()
+    solver, start = m.prepare.position(), m.at()
     legs = np.array([float(start.value(name)) for name in m.coordinates])
     assert solver(start, legs + 100).shape == start.state.shape
     with pytest.raises(kic.ConfigurationError, match="of it took 200 steps"):

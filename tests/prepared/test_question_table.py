@@ -1,51 +1,54 @@
-"""One table of questions serves `prepare` and `export`, with one error for unknown names and options."""
+"""Questions are methods of `prepare` and of `export`, with the same options."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from inspect import signature
-from typing import Any
+import inspect
+import pickle
 
 import pytest
-from raising import raises
 
 import kic
-from kic.prepared import QUESTIONS
+from kic.export.export import ExportOptions, Exports
+from kic.prepared import Evaluators
+
+QUESTIONS = {name for name in vars(Evaluators) if name[0] != "_"}
 
 
-@pytest.mark.parametrize("names", QUESTIONS, ids=" and ".join)
-def test_options_of_exports_are_those_of_evaluators(names: tuple[str, ...]) -> None:
-    """Exported functions have no option that the evaluator of the same question does not have."""
-    question = QUESTIONS[names]
-    assert question.evaluator or question.trace
-    if question.evaluator and question.trace:
-        module, _, function = question.trace.partition(".")
-        traced = signature(getattr(import_module(f"kic.export.{module}"), function)).parameters
-        known = signature(question.evaluator).parameters
-        for name in list(traced)[1:]:
-            assert traced[name].default == known[name].default
+@pytest.mark.parametrize("name", sorted(QUESTIONS))
+def test_options_of_exports_are_those_of_evaluators(name: str) -> None:
+    """Exported questions have no option of their own but those of all exports."""
+    known = inspect.signature(getattr(Evaluators, name)).parameters
+    exported = dict(inspect.signature(getattr(Exports, name)).parameters)
+    for option in ExportOptions.__annotations__:
+        assert exported.pop(option).kind is inspect.Parameter.KEYWORD_ONLY
+    for option, p in exported.items():
+        assert (p.kind, p.default, p.annotation) == (
+            known[option].kind,
+            known[option].default,
+            known[option].annotation,
+        )
 
 
-@pytest.mark.parametrize("ask", ["prepare", "export"])
-def test_errors_are_the_same(ask: str) -> None:
+def test_methods_of_configurations_have_the_same_names() -> None:
+    others = {"coefficients_and_dynamics", "position"}  # two at once; `Mechanism.at`
+    assert QUESTIONS - others <= set(dir(kic.Configuration))
+    assert {name for name in vars(Exports) if name[0] != "_"} == QUESTIONS | {"actuation_map"}
+
+
+def test_words_of_others_name_the_question() -> None:
     m = kic.load("four-bar")
+    with pytest.raises(AttributeError, match=r"Use inverse_dynamics\(\)\."):
+        m.prepare.rnea  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="actuation_map"):
+        m.export.dynamics().to_table  # type: ignore[attr-defined]  # noqa: B018
+    assert repr(m.prepare).startswith("<prepare: coefficients, coefficients_and_dynamics, dynamics,")
+    assert repr(m.export.dynamics()).startswith("<dynamics of 'four-bar' for to_c, to_casadi,")
 
-    def asked(question: Any, **options: Any) -> None:
-        if ask == "prepare":
-            m.prepare(question, **options)
-        else:
-            m.export(question, to="numpy", **options)
 
-    with raises(kic.InputError, key="question", got="invers_dynamics") as caught:
-        asked("invers_dynamics")
-    assert "'inverse_dynamics'" in str(caught.value)
-    assert "motion" in caught.value.candidates
-    if ask == "prepare":
-        with raises(kic.InputError, key="question", got="actuation_map"):
-            asked("actuation_map")
-    with raises(kic.InputError, key="question", got=("dynamics", "motion")):
-        asked(["dynamics", "motion"])
-    with raises(kic.InputError, key="of"):
-        asked("coefficients")
-    with raises(kic.InputError, key="order"):
-        asked("dynamics", order=2)
+def test_questions_pickle() -> None:
+    m = kic.load("four-bar")
+    c = m.at()
+    f = pickle.loads(pickle.dumps(m.prepare)).inverse_dynamics()
+    assert f(c.state, [1.0], [2.0]) == m.prepare.inverse_dynamics()(c.state, [1.0], [2.0])
+    asked = pickle.loads(pickle.dumps(m.export.dynamics()))
+    assert asked.to_numpy()(c.state)["load"] == m.export.dynamics().to_numpy()(c.state)["load"]

@@ -110,7 +110,7 @@ def test_angles_of_cut_joints_are_not_integrated(monkeypatch: pytest.MonkeyPatch
     assert ("D",) not in used
     assert run.coordinates == ("D",)
     assert run.q.shape == (21, 1)
-    push = m.prepare("coefficients", of=["D"], order=1)
+    push = m.prepare.coefficients(["D"], order=1)
     own = m.simulate(
         t, near=c, qd=[3.0], effort=lambda t, now: push(now.state).D.G.T @ [0.3], wrt="A", **TIGHT
     )

@@ -706,7 +706,7 @@ def test_matrices_that_are_no_rotations_raise(R: np.ndarray) -> None:
     moved(0.0, at)
     with raises(kic.InputError, key="reference", name="link7"):
         moved(1.0, at)
-    now, T = PANDA.prepare("pose", of="link7")(PANDA.at().state), np.eye(4)
+    now, T = PANDA.prepare.pose("link7")(PANDA.at().state), np.eye(4)
     T[:3, :3] = R
     assert now.error((p, good)).shape == (6,)
     for target in ((p, R), (p, np.array([good, R])), T, np.array([np.eye(4), T]), np.eye(4)[::-1]):

@@ -98,7 +98,7 @@ def angles_of(m: kic.Mechanism, joint: str) -> tuple[str, ...]:
 def test_positions_of_free_bases_equal_those_of_at(floating, standing):
     rng = np.random.default_rng(0)
     for m, size in ((floating, 0.8), (standing, 0.02)):
-        c, close = m.at(), m.prepare("position")
+        c, close = m.at(), m.prepare.position()
         assert close.names == tuple(m.coordinates)
         values = size * rng.normal(size=(6, len(close.names)))
         exact = m.at(values, near=c)
@@ -110,7 +110,7 @@ def test_positions_of_free_bases_equal_those_of_at(floating, standing):
 
 
 def test_positions_with_quaternions(floating):
-    c, close = floating.at(), floating.prepare("position")
+    c, close = floating.at(), floating.prepare.position()
     x = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.1, -0.2]).as_quat(scalar_first=True), 0.2])
     order = [*close.names].index("A")
     assert order == len(close.names) - 1
@@ -130,13 +130,13 @@ def test_positions_by_angular_velocities_of_a_body(standing):
     c, turn = standing.at(), np.array([0.1, -0.05, 0.2])
     pose = RigidTransform.from_components([0.01, 0.02, -0.03], Rotation.from_rotvec(turn))
     exact = standing.at({"base": pose})
-    close = standing.prepare("position", wrt=["base"])
+    close = standing.prepare.position(wrt=["base"])
     found = close(c.state, np.concatenate([exact.value(["base.x", "base.y", "base.z"]), turn]))
     assert alike(found, exact.state) < 1e-11
 
 
 def test_a_full_turn_of_the_base_is_made_in_parts(floating):
-    c, close = floating.at(), floating.prepare("position")
+    c, close = floating.at(), floating.prepare.position()
     for angle in (3.0, -3.1, np.pi):
         values = np.array([0.1, 0.2, 0.3, 0.0, 0.6 * angle, 0.8 * angle, 0.2])
         assert alike(close(c.state, values), floating.at(values, near=c).state) < 1e-11
@@ -177,7 +177,7 @@ def test_orientations_of_ball_joints_in_a_loop(ball):
     assert turned.coordinates == names
     assert turned.charts == 1
     assert max(alike_everywhere(m, a, b) for a, b in zip(run.state, turned.state, strict=True)) < 1e-8
-    close = m.prepare("position", wrt=ball)
+    close = m.prepare.position(wrt=ball)
     for there, q in zip(run.state, turned.q, strict=True):
         assert alike_everywhere(m, close(c.state, q), there) < 1e-8
 
@@ -217,7 +217,7 @@ def test_second_order_in_angular_velocities(floating, backwards):
     found, other = c.dynamics(), c.dynamics(wrt=angles).transfer(c.coefficients(angles, order=2))
     assert np.abs(found.I - other.I).max() < 1e-11 * np.abs(other.I).max()
     assert np.abs(found.P - other.P).max() < 1e-11 * np.abs(other.P).max()
-    single = m.prepare(["coefficients", "dynamics"], of=outputs, order=2)(c.state)
+    single = m.prepare.coefficients_and_dynamics(outputs, order=2)(c.state)
     assert np.abs(single.P - found.P).max() < 1e-12 * np.abs(found.P).max()
     # only one ball, and single rates of the other, have every pair
     wrt = ["S", "A", "base"]
@@ -393,11 +393,11 @@ def test_coordinates_change_where_the_rocker_is_at_a_dead_centre(floating):
 @pytest.mark.slow
 def test_invalid_requests_raise(floating, standing):
     c = floating.at()
-    close = floating.prepare("position")
+    close = floating.prepare.position()
     with raises(kic.InputError, names=("root.4", "root.5")):
         floating.simulate(1.0, near=c, wrt=[*ROOT[:5], "A", "base.euler_xyz.3"])
     with raises(kic.InputError, names=("base.wz",)):
-        floating.prepare("position", wrt=[*ROOT[:3], "base.wz", "A", "base.euler_xyz.1", "base.euler_xyz.2"])
+        floating.prepare.position(wrt=[*ROOT[:3], "base.wz", "A", "base.euler_xyz.1", "base.euler_xyz.2"])
     with raises(kic.InputError, got=(6,)):
         close(c.state, np.zeros(6))
     with pytest.raises(kic.ConfigurationError):
@@ -412,4 +412,4 @@ def test_invalid_requests_raise(floating, standing):
     with raises(kic.InputError, name="root.5"):
         floating.simulate(1.0, near=c, prescribed={"root.5": lambda t: (t, 1.0, 0.0)})
     with raises(kic.ConfigurationError, failed=[()]):
-        standing.prepare("position")(standing.at().state, np.r_[0, 0, 1.0, 0, 0, 0])
+        standing.prepare.position()(standing.at().state, np.r_[0, 0, 1.0, 0, 0, 0])

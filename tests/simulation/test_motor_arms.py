@@ -119,7 +119,7 @@ def test_voltage_function_with_pd_feedback(nominal: Nominal) -> None:
     shaft = course.configuration
     wanted = np.stack([shaft.value(j) for j in joints], axis=1) @ train.ratios.T
     turn, speed = (make_interp_spline(course.t, x, k=7) for x in (wanted, nominal.drive.speed))
-    f = nominal.m.prepare("coefficients", of=joints, order=1)
+    f = nominal.m.prepare.coefficients(joints, order=1)
 
     def led(t: float, now) -> np.ndarray:
         r = f(now.state)

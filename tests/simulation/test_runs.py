@@ -61,7 +61,7 @@ def test_angle_of_a_cut_joint_counts_full_turns() -> None:
 @pytest.mark.slow
 def test_efforts_at_a_point_through_a_singularity() -> None:
     m, F, t = kic.load("horn-two-link"), np.array([1.0, -2.0]), np.linspace(0, 2, 41)
-    f = m.prepare("coefficients", of=["tip"], order=1)
+    f = m.prepare.coefficients(["tip"], order=1)
     user = m.simulate(t, near=m.at([0.1, 0.3]), wrt=["tip.x", "tip.y"], effort=F, **TIGHT)
     own = m.simulate(t, near=m.at([0.1, 0.3]), effort=lambda t, now: f(now.state).tip.G[:2].T @ F, **TIGHT)
     assert user.charts > 1

@@ -600,7 +600,7 @@ def test_noise_goes_on_in_a_continued_run() -> None:
 
 def test_controllers_keep_copies_of_their_arguments() -> None:
     m = kic.load("panda")
-    now = m.prepare("pose", of="link7")(m.at().state)
+    now = m.prepare.pose("link7")(m.at().state)
     p, R, gain = now.p.copy(), now.R.copy(), 50.0 * np.eye(6)
     control = kic.controllers.OperationalSpaceControl(m, {"link7": (p, R)}, gain, 5.0)
     measured = m.at().phi + 0.1, np.zeros(7)

@@ -13,7 +13,7 @@ def test_evaluators_are_mapped_over_dask_arrays(name: str) -> None:
     """Names of tasks come from `__name__`; the names of these models have hyphens, or none."""
     da = pytest.importorskip("dask.array", reason="needs Dask: pip install -e '.[cluster]'")
     m = kic.load(name)
-    f, n = m.prepare("inverse_dynamics"), len(m.coordinates)
+    f, n = m.prepare.inverse_dynamics(), len(m.coordinates)
     state, rates = np.repeat(m.at().state[None], 8, axis=0), np.linspace(0.1, 0.2, 8 * n).reshape(8, n)
     parts = [da.from_array(a, chunks=(4, -1)) for a in (state, rates, rates)]
     made = [

@@ -56,7 +56,7 @@ def test_exact_task_keeps_the_integrated_motion(panda: kic.Mechanism) -> None:
     c = panda.at(HOME)
     course = circle(c)
     f = panda.track({"flange": course}, np.linspace(0, TURN, 21), near=c)
-    law = panda.prepare("resolve_redundancy", of="flange", order=1)
+    law = panda.prepare.resolve_redundancy("flange", order=1)
 
     def rate(t: float, q: np.ndarray) -> np.ndarray:
         return law(q, 0.1 * np.array([-np.sin(t), np.cos(t), 0.0])).qd

@@ -108,7 +108,7 @@ def test_without_a_tolerance_the_loops_contradict_one_another(digits: int) -> No
     for question in (
         lambda: m.at({"A": 0.1}),
         lambda: m.at().coefficients("B"),
-        lambda: m.prepare("coefficients", of="tip"),
+        lambda: m.prepare.coefficients("tip"),
     ):
         with pytest.raises(kic.InputError, match=text):
             question()
@@ -193,7 +193,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
     # a state from elsewhere, where the conditions leave no freedom at all
     far = loop(PLACES.round(3), AXES.round(3), 3e-3).at({"A": 2.5})
     with raises(kic.SingularError, dof=0, coordinates=("A",)) as caught:
-        m.prepare("coefficients", of="tip")(far.state)
+        m.prepare.coefficients("tip")(far.state)
     assert (caught.value.dof, caught.value.coordinates) == (0, ("A",))
     assert 2e-4 < caught.value.share < 1e-2
 
@@ -221,7 +221,7 @@ def test_roundings_of_arithmetic_are_none(decade: int) -> None:
 def test_slightly_open_state_is_detected() -> None:
     """Conditions that follow from others at closed states do so no more: by so much, at which condition."""
     m = loop(PLACES, AXES)
-    f = m.prepare("coefficients", of="tip", order=3)
+    f = m.prepare.coefficients("tip", order=3)
     state = m.at({"A": 0.3}).state
     f(state)
     state[1] += 2e-9
@@ -246,7 +246,7 @@ def test_an_opened_state_raises_in_every_unit(unit: float, wrt: str) -> None:
         points=[replace(p, at=tuple(np.array(p.at) * unit)) for p in base.points],
     )
     state = m.at().state
-    f = m.prepare("coefficients", of=["tip"], wrt=wrt)
+    f = m.prepare.coefficients(["tip"], wrt=wrt)
     f(state)
     opened = state.copy()
     opened[1] += 4e-7

@@ -357,7 +357,7 @@ def test_results_that_overflow_raise() -> None:
         gravity=(0, -9.81, 0),
     )
     c = slide.at([0.3, 1e200])
-    f = slide.prepare("dynamics")
+    f = slide.prepare.dynamics()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for ask in (

@@ -179,7 +179,7 @@ def test_invalid_requests_raise() -> None:
 def test_prepared_for_loops() -> None:
     m = four_bar()
     for wrt in (None, "D", "tip.x"):
-        f = m.prepare(["coefficients", "dynamics"], of=["tip", "D"], order=3, wrt=wrt)
+        f = m.prepare.coefficients_and_dynamics(["tip", "D"], order=3, wrt=wrt)
         for batch in ((), (2, 1), (0,)):
             c = m.at({"A": np.full(batch, 0.3)})
             r = f(c.state)
@@ -232,7 +232,7 @@ def test_a_cut_joint_turns_on_and_on() -> None:
 
 def test_a_prepared_loop_passes_over_members_without_configuration() -> None:
     m = four_bar()
-    f = m.prepare(["coefficients", "dynamics"], of=["tip"])
+    f = m.prepare.coefficients_and_dynamics(["tip"])
     c = m.at({"A": [0.3, np.nan, 0.4]}, failures="mask")
     r = f(c.state)
     assert np.isnan(r.tip.H[1]).all()
@@ -345,4 +345,4 @@ def test_a_coordinate_is_named_once() -> None:
     with raises(kic.InputError, name="A"):
         m.at().dynamics(wrt=["A", "A"])
     with raises(kic.InputError, name="tip.x"):
-        m.prepare("coefficients", of="tip", wrt=["tip.x", "tip"])
+        m.prepare.coefficients("tip", wrt=["tip.x", "tip"])
