@@ -14,6 +14,31 @@ import kic
 
 ROOT = Path(kic.__file__).parent
 BLOCK = re.compile(r"^```(?:python|\{code-cell\} python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# results that a type checker knows, and calls to which it must object: an unused comment is an error
+QUESTIONS = """
+from typing import assert_type
+
+import numpy as np
+
+import kic
+from kic import results
+
+m = kic.load("four-bar")
+c = m.at()
+assert_type(m.prepare.inverse_dynamics(wrt="A")(c.state, [1.0], [2.0]), np.ndarray)
+assert_type(m.prepare.motion("tip")(c.state), results.OutputMotion)
+assert_type(m.prepare.operational_space("tip.x")(c.state), results.OperationalSpace)
+assert_type(m.export.dynamics(close=True, steps=3).to_c(precision="float"), results.CSource)
+assert_type(m.export.forward_dynamics().to_fmu(), results.FMU)
+assert_type(m.export.actuation_map("B").to_table(limits={"A": (1.0, 1.1)}), results.ActuationTable)
+m.prepare.dynamics(order=2)  # type: ignore[call-arg]
+m.prepare.coefficients()  # type: ignore[call-arg]
+m.prepare("dynamics")  # type: ignore[operator]
+m.export.dynamics(closed=True)  # type: ignore[call-arg]
+m.export.dynamics(derivatives=3)  # type: ignore[arg-type]
+m.export.dynamics().to_c(precision="half")  # type: ignore[arg-type]
+m.export.dynamics().to_fmu()  # type: ignore[attr-defined]
+"""
 
 
 def test_the_package_is_marked_as_typed() -> None:
@@ -22,7 +47,7 @@ def test_the_package_is_marked_as_typed() -> None:
 
 @pytest.mark.slow
 def test_scripts_of_the_readme_and_of_pages_pass_mypy_in_strict_mode(tmp_path: Path) -> None:
-    """The blocks of a page are one script, as a user types them from top to bottom."""
+    """The blocks of a page are one script, as a user types them from top to bottom; questions are typed."""
     pytest.importorskip("mypy")
     pages = [ROOT.parent / "README.md", *sorted((ROOT.parent / "notebooks").rglob("*.md"))]
     scripts = []
@@ -32,6 +57,8 @@ def test_scripts_of_the_readme_and_of_pages_pass_mypy_in_strict_mode(tmp_path: P
             scripts.append(tmp_path / f"{page.stem.replace('-', '_')}.py")
             scripts[-1].write_text("\n".join(blocks), encoding="utf-8")
     assert len(scripts) > 20
+    scripts.append(tmp_path / "typed_questions.py")
+    scripts[-1].write_text(QUESTIONS, encoding="utf-8")
     # errors in kic itself are those of its own settings
     options = ["--strict", "--follow-imports=silent", "--ignore-missing-imports", "--config-file="]
     command = [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path}", *map(str, scripts)]
