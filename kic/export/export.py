@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Unpack
 
 from kic.configuration import Configuration
 from kic.errors import invalid
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kic.operational_space.weighting import Law, Weight
 
 _Names = str | Iterable[str]
+_Class = TypeVar("_Class", bound=type)
 
 
 class ExportOptions(TypedDict, total=False):
@@ -221,7 +222,7 @@ class ExportedMap(ExportedQuestion):
         return actuation_table(*found, limits, points, self._own["inertia"])
 
 
-def _lists_options(cls: type) -> type:
+def _lists_options(cls: _Class) -> _Class:
     """Return a class whose methods list the options of all questions in their signatures."""
     common = [
         p.replace(kind=p.KEYWORD_ONLY, annotation=ExportOptions.__annotations__[name].__forward_arg__)
