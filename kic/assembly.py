@@ -16,7 +16,7 @@ import numpy as np
 from kic.configuration import Configuration
 from kic.description.contacts import Contact
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
-from kic.description.parts import Body, Frame, Joint, Point, as_matrix
+from kic.description.parts import Body, Frame, Joint, Point
 from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, ModelError, either, invalid, short_repr, unfinished_type, unknown
@@ -698,7 +698,7 @@ class _Displaced:
         inertia: Any = body.inertia
         if inertia is not None:
             R = self.poses[body.name][:3, :3]
-            J = R @ as_matrix(inertia) @ R.T
+            J = R @ np.array(inertia) @ R.T
             inertia = (J + J.T) / 2
         return replace(body, com=com, at=at, inertia=inertia)
 

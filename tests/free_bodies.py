@@ -6,7 +6,6 @@ import numpy as np
 
 import kic
 from kic.configuration import Configuration
-from kic.description.parts import as_matrix
 
 
 def placed(c: Configuration, body: str, at) -> np.ndarray:
@@ -63,7 +62,7 @@ def equilibrium_residual(
     points = {p.name: p for p in m.points}
     for b in m.bodies:
         if b.mass or b.inertia:
-            J = rotated(c, b.name, rotated(c, b.name, as_matrix(b.inertia)).T)
+            J = rotated(c, b.name, rotated(c, b.name, np.array(b.inertia)).T)
             w, alpha = motion.omega(b.name), motion.alpha(b.name)
             com = b.com or (0, 0, 0)
             push(

@@ -13,7 +13,6 @@ import numpy as np
 from exact import exact, zeros
 
 import kic
-from kic.description.parts import as_matrix
 
 # central differences: errors of 1e-24, of rounding at third order too
 STEP = mp.mpf(10) ** -12
@@ -109,7 +108,7 @@ def dynamics(m: kic.Mechanism, motion: Motion, q: np.ndarray) -> tuple[np.ndarra
         for b in bodies:
             v, w = slope(place(motion, b.name, b.com))(q), turning(motion, b.name)(q)
             R = motion(q)[b.name][:3, :3]
-            I = I + b.mass * v.T @ v + w.T @ R @ exact(as_matrix(b.inertia)) @ R.T @ w
+            I = I + b.mass * v.T @ v + w.T @ R @ exact(np.array(b.inertia)) @ R.T @ w
         return I
 
     load = sum(b.mass * exact(m.gravity) @ slope(place(motion, b.name, b.com))(q) for b in bodies)

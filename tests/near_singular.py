@@ -126,14 +126,13 @@ def scaled_body(rng: np.random.Generator, name: str, length: float) -> kic.Body:
         body,
         mass=mass * body.mass,
         com=tuple(length * np.asarray(body.com)),
-        inertia=tuple(inertia),
+        inertia=inertia,
     )
 
 
 def inertia_matrix(body: kic.Body) -> np.ndarray:
     """Return the inertia (3, 3) about the centre of mass, exact."""
-    xx, yy, zz, xy, xz, yz = exact(body.inertia)
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return exact(body.inertia)
 
 
 # arms ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from sampling import STEP, check_orders, mismatch, stepped, tree_rates
 import kic
 from kic.cli.main import main
 from kic.configuration import Configuration
-from kic.description.parts import as_matrix
 from kic.description.units import coordinate_units
 from kic.description.validation import GROUND
 
@@ -166,7 +165,7 @@ def test_bodies_have_valid_inertia(name: str) -> None:
         assert body.mass is not None
         assert body.inertia is not None
         if not body.inertia_exception:
-            low, middle, high = np.linalg.eigvalsh(as_matrix(body.inertia))
+            low, middle, high = np.linalg.eigvalsh(np.array(body.inertia))
             assert high <= body.mass * span**2
             assert high <= (low + middle) * (
                 1 + 1e-13
@@ -228,7 +227,7 @@ def test_dynamics_agrees_with_energies(name: str, place: int) -> None:
     for body in p.m.bodies:
         R, w = frame(p.c, body.name)[0], spin(p, body.name)
         moved = p.slope(lambda c, body=body: centre(c, body.name, body.com or np.zeros(3)))
-        I = I + (body.mass or 0.0) * moved @ moved.T + w @ R @ as_matrix(body.inertia) @ R.T @ w.T
+        I = I + (body.mass or 0.0) * moved @ moved.T + w @ R @ np.array(body.inertia) @ R.T @ w.T
     for lump in (x for x in p.m.points if x.mass):
         moved = p.slope(lambda c, lump=lump: c.value(lump.name))
         I = I + lump.mass * moved @ moved.T

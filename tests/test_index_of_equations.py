@@ -19,7 +19,6 @@ from interpreted import interpreted
 from sampling import derivative, mismatch, random_tree
 
 import kic
-from kic.description.parts import as_matrix
 
 E = np.einsum
 QD, QDD, QDDD = np.array([0.7, -0.4, 0.9]), np.array([0.3, 1.1, -0.6]), np.array([-0.2, 0.5, 0.8])
@@ -231,7 +230,7 @@ def _() -> None:
         x = c.coefficients(f"com{b.name}")
         w = c.coefficients([f"{b.name}.{a}" for a in ("wx", "wy", "wz")])
         R = c.pose(b.name).rotation.as_matrix()
-        II = R @ as_matrix(b.inertia) @ R.T
+        II = R @ np.array(b.inertia) @ R.T
         linear = b.mass * x.G.T @ x.G, b.mass * E("pk,pab->kab", x.G, x.H)
         gyroscopic = E("pa,pq,kqb->kab", w.G, II, kic.products.cross(w.G, w.G))
         expected.append([*linear, w.G.T @ II @ w.G, E("pk,pq,qab->kab", w.G, II, w.H) + gyroscopic])
@@ -350,7 +349,7 @@ def _() -> None:
         R = c.pose(b.name).rotation.as_matrix()
         x = c.coefficients(f"com{b.name}", order=1).velocity(QD)
         w = c.coefficients([f"{b.name}.{k}" for k in ("wx", "wy", "wz")], order=1).velocity(QD)
-        energy += (b.mass * x @ x + w @ R @ as_matrix(b.inertia) @ R.T @ w) / 2
+        energy += (b.mass * x @ x + w @ R @ np.array(b.inertia) @ R.T @ w) / 2
     close(QD @ c.dynamics().I @ QD / 2, energy)
 
 
@@ -458,7 +457,7 @@ def _() -> None:
     c = m.at({"j0": [0.1, 0.2, 0.3, 0.4, -0.5, 0.6]})
     d = c.dynamics(wrt=[f"b0.{name}" for name in names])
     R = c.pose("b0").rotation.as_matrix()
-    II = R @ as_matrix(b.inertia) @ R.T
+    II = R @ np.array(b.inertia) @ R.T
     I = np.zeros((6, 6))
     I[:3, :3], I[3:, 3:] = b.mass * np.eye(3), II
     close(d.I, I)

@@ -12,7 +12,7 @@ import numpy as np
 
 from kic.description.description import KINDS, Part
 from kic.description.joint_types import BALL_TYPES
-from kic.description.parts import Distance, Frame, Joint
+from kic.description.parts import TENSOR_ENTRIES, Distance, Frame, Joint
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
 from kic.mechanism import Mechanism
@@ -23,7 +23,7 @@ _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
 _VECTORS = (
     "at", "origin", "com", "axis", "axis2", "normal", "tangent", "tangent2", "force", "moment", "pitch_point",
 )  # fmt: skip
-_COMPONENTS: dict[str, tuple[str, ...]] = {**dict.fromkeys(_VECTORS, XYZ), "inertia": _TENSOR}
+_COMPONENTS: dict[str, tuple[str, ...]] = dict.fromkeys(_VECTORS, XYZ)
 _KEYS = (
     "mass", "com", "inertia", "at", "origin", "axis", "axis2", "normal", "tangent", "tangent2", "value",
     "stiffness", "rest", "damping", "armature", "force", "moment", "ratios", "gears", "belt", "pitch_point",
@@ -49,6 +49,12 @@ def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
             continue
         if isinstance(value, float):
             yield f"{part.name}.{key}", Parameter(part.name, key, np.ones(()))
+            continue
+        if key == "inertia":
+            for name, i, j in zip(_TENSOR, *TENSOR_ENTRIES, strict=True):
+                direction = np.zeros((3, 3))
+                direction[i, j] = direction[j, i] = 1.0
+                yield f"{part.name}.{key}.{name}", Parameter(part.name, key, direction)
             continue
         count = _count(part, key, len(value))
         names = _COMPONENTS.get(key) or tuple(str(k + 1) for k in range(len(value)))

@@ -16,12 +16,14 @@ from kic.errors import ModelError, counted, invalid_part
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
 Six = tuple[float, float, float, float, float, float]
+# rows and columns of xx yy zz xy xz yz
+TENSOR_ENTRIES = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
 # allowed violation of the triangle inequality of principal moments; published values are rounded
 INERTIA_RTOL = 1e-6
 
 
-def check_inertia(label: str, given: Any, mass: float | None = None, exception: str = "") -> Six:
-    """Return a checked inertia, in any form of `Body`, in the order xx yy zz xy xz yz.
+def check_inertia(label: str, given: Any, mass: float | None = None, exception: str = "") -> Axes:
+    """Return a checked inertia, in any form of `Body`, as a matrix.
 
     With mass 0 it must be 0. It must be possible for a body, unless there is a reason for an `exception`.
     """
@@ -40,23 +42,24 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
                 f"{difference:.3g}."
             )
             raise ModelError(message, key="inertia", difference=difference)
-        a = a[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        a = a[TENSOR_ENTRIES]
     xx, yy, zz, *products = a.tolist()
     xy, xz, yz = products or (0.0, 0.0, 0.0)
-    six = (xx, yy, zz, xy, xz, yz)
+    matrix = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
     if not exception:
-        _check_possible(label, strip_complex_step(six), strip_complex_step(mass))
-    return six
+        _check_possible(label, np.array(strip_complex_step(matrix)), strip_complex_step(mass))
+    return matrix
 
 
-def _check_possible(label: str, six: Six, mass: float | None) -> None:
+def _check_possible(label: str, inertia: np.ndarray, mass: float | None) -> None:
     """Raise an error for an inertia that no distribution of mass has."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
-    if len([x for x in six if x]) == 1 and max(six[:3]) > 0:
-        remedy = f"For motion in a plane give one number, `inertia = {max(six[:3]):g}`. {remedy}"
-    if mass == 0 and any(six):
-        raise invalid_part(label, "inertia", "must be 0 with mass = 0", six, remedy)
-    low, middle, high = (float(x) for x in np.linalg.eigvalsh(as_matrix(six)))
+    largest = inertia.diagonal().max()
+    if np.count_nonzero(inertia) == 1 and largest > 0:
+        remedy = f"For motion in a plane give one number, `inertia = {largest:g}`. {remedy}"
+    if mass == 0 and inertia.any():
+        raise invalid_part(label, "inertia", "must be 0 with mass = 0", inertia.tolist(), remedy)
+    low, middle, high = (float(x) for x in np.linalg.eigvalsh(inertia))
     slack, excess = INERTIA_RTOL * max(high, 0.0), high - (low + middle)
     if low < -slack or excess > slack:
         found = f", and the largest exceeds the sum of the others by {excess:.3g}" if low >= -slack else ""
@@ -65,12 +68,6 @@ def _check_possible(label: str, six: Six, mass: float | None) -> None:
             f"{found}: none may be negative, and none may exceed the sum of the other two. {remedy}"
         )
         raise ModelError(message, key="inertia", principal=(low, middle, high), excess=excess)
-
-
-def as_matrix(six: Six) -> np.ndarray:
-    """Return the symmetric matrix (3, 3) of xx yy zz xy xz yz."""
-    xx, yy, zz, xy, xz, yz = six
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def combined_inertia(parts: Iterable[tuple[float, Any, Any]]) -> tuple[float, np.ndarray, np.ndarray]:
@@ -115,7 +112,8 @@ class Body:
     inertia : float, (3,), (6,) or (3, 3) float, optional
         Inertia about the centre of mass, in world axes of the reference configuration. One number is the
         moment about every axis: in planar motion only that about the normal matters. Otherwise moments xx yy
-        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix.
+        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. As an attribute it is
+        the matrix, as three rows.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str

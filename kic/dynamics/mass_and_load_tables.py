@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.parts import as_matrix
+from kic.description.parts import TENSOR_ENTRIES
 from kic.errors import InertiaError, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Tree
@@ -35,13 +35,12 @@ def pack_masses(tree: Tree) -> Masses:
     names, frames, numbers = [], [], []
     for body in description.bodies:
         frame = tree.frame[body.name]
-        if frame < 0 or not (body.mass or any(body.inertia or ())):  # type: ignore[arg-type]
+        if frame < 0 or not (body.mass or np.any(body.inertia or 0.0)):
             continue
         names.append(body.name)
         frames.append(frame)
         axes = tree.axes(frame)
-        local = axes.T @ as_matrix(body.inertia) @ axes  # type: ignore[arg-type]
-        moments = local[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        moments = (axes.T @ np.array(body.inertia) @ axes)[TENSOR_ENTRIES]
         centre = tree.local_point(frame, body.com) if body.com else np.zeros(3)
         numbers.append(np.concatenate([[body.mass], centre, moments]))
     for point in description.points:

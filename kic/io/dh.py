@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from kic.description import validation as valid
-from kic.description.parts import Body, Frame, Joint, Point, as_matrix
+from kic.description.parts import TENSOR_ENTRIES, Body, Frame, Joint, Point
 from kic.description.validation import GROUND, Vector, assign
 from kic.errors import ModelError, invalid_part, short_repr, unknown
 from kic.mechanism import Mechanism
@@ -258,6 +258,6 @@ def _body_in_world(body: Body, T: np.ndarray) -> Body:
     points = {key: getattr(body, key) for key in ("com", "at") if getattr(body, key) is not None}
     changes: dict[str, Any] = {key: _point_in_world(p, T) for key, p in points.items()}
     if body.inertia is not None:
-        turned = T[:3, :3] @ as_matrix(body.inertia) @ T[:3, :3].T  # type: ignore[arg-type]
-        changes["inertia"] = tuple(turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist())
+        turned = T[:3, :3] @ np.array(body.inertia) @ T[:3, :3].T
+        changes["inertia"] = turned[TENSOR_ENTRIES]
     return replace(body, **changes)

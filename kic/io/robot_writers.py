@@ -22,7 +22,7 @@ from kic.assembly import LOOP_TYPES
 from kic.description.description import forest
 from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
-from kic.description.parts import INERTIA_RTOL, Body, Joint, as_matrix, combined_inertia
+from kic.description.parts import INERTIA_RTOL, Body, Joint, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import ModelError, invalid
 from kic.io.robot import NO_LIMIT, Names, clean_name, link_origin
@@ -486,7 +486,7 @@ class _Plan:
         if missing and body.mass != 0:
             self.lost.add(body.name, f"dynamics (its {missing[0]} is not given)")
             return None
-        J = as_matrix(body.inertia or (0.0,) * 6)  # type: ignore[arg-type]
+        J = np.zeros((3, 3)) if body.inertia is None else np.array(body.inertia)
         parts = [(body.mass or 0.0, np.array(body.com or (0.0, 0.0, 0.0)), J)]
         lumps = [p for p in self.mechanism.points if p.body == body.name and p.mass]
         parts += [(p.mass, np.array(p.at), np.zeros((3, 3))) for p in lumps]

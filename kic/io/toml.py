@@ -20,7 +20,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from kic.assembly import tolerate_rounding
 from kic.description.description import KINDS, MechanismDescription, Part
 from kic.description.joint_types import LOOP_TYPES
-from kic.description.parts import Six
+from kic.description.parts import TENSOR_ENTRIES, Six
 from kic.description.units import Units
 from kic.description.validation import Vector
 from kic.errors import FileError, KicError, ModelFileError, either, invalid, short_repr
@@ -478,8 +478,9 @@ def _plain(item: Any) -> Any:
             if not any(value):
                 continue
             value = value[0] if len(value) == 1 else value
-        elif f.name == "inertia" and isinstance(value, tuple) and not any(value[3:]):
-            value = value[:3]
+        elif f.name == "inertia" and isinstance(value, tuple):
+            six = tuple(value[i][j] for i, j in zip(*TENSOR_ENTRIES, strict=True))
+            value = six if any(six[3:]) else six[:3]
         default = f.default_factory() if f.default_factory is not MISSING else f.default
         if value != default:
             values[f.name] = _plain(value)

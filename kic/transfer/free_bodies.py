@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.description.contacts import Contact
 from kic.description.description import MechanismDescription
-from kic.description.parts import Body, Joint, as_matrix
+from kic.description.parts import Body, Joint
 from kic.description.validation import GROUND
 from kic.dynamics.friction import contact_force_check
 from kic.dynamics.mass_and_load_tables import pack_loads, pack_masses
@@ -184,8 +184,8 @@ class FreeBodies:
         self._number = {body.name: i for i, body in enumerate(bodies)}
         self._drawn = np.array([spot(body) for body in bodies])
         self._mass = np.array([body.mass for body in bodies], dtype=float)
-        zero = (0.0,) * 6
-        self._inertia = np.array([as_matrix(body.inertia or zero) for body in bodies])  # type: ignore[arg-type]
+        zero = np.zeros((3, 3))
+        self._inertia = np.array([zero if body.inertia is None else body.inertia for body in bodies])
         lumps = [point for point in drawing.points if point.mass and point.body != GROUND]
         self._lump_mass = np.array([point.mass for point in lumps])
         self._lump_body = np.array([self._number[point.body] for point in lumps], dtype=np.intp)

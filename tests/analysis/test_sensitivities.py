@@ -19,10 +19,7 @@ from kic.description.description import KINDS
 from kic.numerics.arrays import stepping
 
 Z = (0.0, 0.0, 1.0)
-FIELDS = {
-    **dict.fromkeys(("at", "com", "axis", "axis2", "force", "moment", "pitch_point"), "xyz"),
-    "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
-}
+FIELDS = ("at", "com", "axis", "axis2", "force", "moment", "pitch_point")
 
 
 def redrawn(m: kic.Mechanism, weights: dict[str, float], size: float) -> kic.Mechanism:
@@ -42,8 +39,11 @@ def redrawn(m: kic.Mechanism, weights: dict[str, float], size: float) -> kic.Mec
                 turn["xyz".index(component[1])] += step
             elif value.ndim == 0:
                 value = value + step
-            elif (part and key in FIELDS) or not part:
-                value[tuple(FIELDS.get(key, "xyz")).index(component)] += step
+            elif value.ndim == 2:
+                i, j = map("xyz".index, component)
+                value[[i, j], [j, i]] = value[i, j] + step
+            elif key in FIELDS or not part:
+                value["xyz".index(component)] += step
             else:
                 value[int(component or 1) - 1] += step
         if turn.any():

@@ -125,7 +125,7 @@ class ClosedPeer:
         for body, parts in zip(self.mechanism.bodies, self._parts.values(), strict=True):
             if body.mass is not None and body.inertia is not None:
                 share = 1 / len(parts)
-                moments = tuple(share * x for x in body.inertia)
+                moments = share * np.array(body.inertia)
                 piece = replace(body, mass=share * body.mass, inertia=moments)
                 for part in parts:
                     joint, placement = carrier[part]

@@ -97,9 +97,9 @@ class ExudynPeer:
 
     def _body(self, system: Any, body: kic.Body) -> Any:
         """A body, its axes those of the drawing."""
-        xx, yy, zz, xy, xz, yz = body.inertia
         # of a plane body only the moment about z counts, and others, if rounded, are complained of
-        turn = np.eye(3) * zz if self.planar else np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        turn = np.array(body.inertia)
+        turn = np.eye(3) * turn[2, 2] if self.planar else turn
         motion = self.start.coefficients(body.name, order=1).G @ self.qd
         turning = motion[3:]
         return system.CreateRigidBody(

@@ -259,8 +259,7 @@ class PinocchioPeer:
 
 def inertia_of(body: kic.Body, placement: Any) -> tuple[Any, Any]:
     """Inertia of a body for Pinocchio, and its place in a frame of a given placement in the drawing."""
-    xx, yy, zz, xy, xz, yz = body.inertia
-    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    matrix = np.array(body.inertia)
     centre = np.array(body.com or (0.0, 0.0, 0.0))
     inertia = pinocchio.Inertia(body.mass, np.zeros(3), matrix)
     return inertia, pinocchio.SE3(placement.rotation.T, placement.actInv(centre))

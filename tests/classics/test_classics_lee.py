@@ -29,7 +29,6 @@ from kic.classics.operation_count import (
 )
 from kic.classics.split_dynamics import PARTS, EffortDeviation, SplitDynamics, split
 from kic.configuration import Configuration
-from kic.description.parts import as_matrix
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "lee_puma.json").read_text(encoding="utf-8"))
 CASES = [(name, k) for name, system in DATA["systems"].items() for k in range(len(system["cases"]))]
@@ -203,7 +202,7 @@ def source_sums(m: kic.Mechanism, q: np.ndarray, qd: np.ndarray) -> dict[str, np
     p = [T[:3, :3] @ j.at + T[:3, 3] for T, j in zip(transforms, m.joints, strict=True)]  # p_(s-1)
     r = [T[:3, :3] @ b.com + T[:3, 3] for T, b in zip(transforms, m.bodies, strict=True)]
     inertia = [
-        T[:3, :3] @ as_matrix(b.inertia) @ T[:3, :3].T for T, b in zip(transforms, m.bodies, strict=True)
+        T[:3, :3] @ np.array(b.inertia) @ T[:3, :3].T for T, b in zip(transforms, m.bodies, strict=True)
     ]
     mass = [b.mass for b in m.bodies]
     w = [sum(qd[k] * z[k] for k in range(s + 1)) for s in range(n)]

@@ -8,7 +8,6 @@ from arms import DATA, arm
 from sampling import mismatch, random_posture, random_tree
 
 import kic
-from kic.description.parts import as_matrix
 
 CASE = DATA["transfer_hand"]
 E = np.einsum
@@ -446,7 +445,7 @@ def test_a_platform_on_legs_of_six_joints() -> None:
     leg = kic.Mechanism("leg", bare, m.joints, points=m.points, gravity=m.gravity).at(c.phi)
     platform = m.bodies[5]
     R = c.pose("b5").rotation.as_matrix()
-    II = R @ as_matrix(platform.inertia) @ R.T
+    II = R @ np.array(platform.inertia) @ R.T
     I = np.zeros((6, 6))
     I[:3, :3], I[3:, 3:] = platform.mass * np.eye(3), II
     P = np.zeros((6, 6, 6))

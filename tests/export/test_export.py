@@ -230,7 +230,7 @@ def test_parameters_equal_a_new_mechanism(name: str) -> None:
             continue
         field = np.array(getattr(other[part], key))
         if rest:
-            field[{"x": 0, "y": 1, "z": 2, "zz": 2}[rest[0]]] = value
+            field[{"x": 0, "y": 1, "z": 2, "zz": (2, 2)}[rest[0]]] = value  # type: ignore[index]
         other = other.replace(part, **{key: tuple(field.tolist()) if rest else float(value)})
     states = sampled(other, 3)
     qd, qdd = rng.normal(size=(2, 3, len(f.labels["qd"])))

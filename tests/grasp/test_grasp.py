@@ -14,7 +14,6 @@ from sampling import STEP, check_orders, mismatch, stepped
 
 import kic
 from kic.configuration import Configuration
-from kic.description.parts import as_matrix
 
 GRAVITY = {"three-finger-hand": (0, 0, -9.81), "quadruped": (0, 0, -9.81)}
 
@@ -158,7 +157,7 @@ def test_newton_and_euler(name: str) -> None:
         centre = marked.coefficients(f"centre {b.name}", order=2, wrt=held)
         w, alpha, a = spin.velocity(qd), spin.acceleration(qd, qdd), centre.acceleration(qd, qdd)
         R = place(c, b.name)[:3, :3]
-        J = R @ as_matrix(b.inertia) @ R.T
+        J = R @ np.array(b.inertia) @ R.T
         force = b.mass * (a - np.array(m.gravity))
         moment = J @ alpha + np.cross(w, J @ w) + np.cross(centre.values, force)
         total += np.concatenate([force, moment])

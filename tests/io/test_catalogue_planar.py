@@ -212,7 +212,7 @@ def test_dynamics_by_lagrange(name: str, k: int) -> None:
     u = slopes(places_of(m, name), angle)
     v, a = (real(x[:n]) for x in u[1:3])
     w, dw = (x.astype(float) for x in turning([x[-n:] for x in u])[:2])
-    mass, J = np.array([b.mass for b in m.bodies]), np.array([b.inertia[2] for b in m.bodies])
+    mass, J = np.array([b.mass for b in m.bodies]), np.array([b.inertia[2][2] for b in m.bodies])
     d = c.dynamics()
     inertia = mass @ (v * v).sum(axis=1) + J @ (w * w)
     assert d.I[0, 0] == pytest.approx(inertia, rel=1e-12)
@@ -383,7 +383,7 @@ def test_harmonic_motion() -> None:
     for T, rows in zip((u.values, *u.tensors), exact, strict=True):
         assert np.abs(T.reshape(len(A), 3) - np.stack(rows, axis=1)).max() < 1e-14
     mass = {b.name: b.mass for b in m.bodies}
-    d, disc = c.dynamics(), m.bodies[0].inertia[2]
+    d, disc = c.dynamics(), m.bodies[0].inertia[2][2]
     inertia = disc + mass["block"] * r**2 + mass["slider"] * sine**2
     assert np.abs(d.I.ravel() - inertia).max() < 1e-14 + 1e-12 * inertia.max()
     assert np.abs(d.P.ravel() - mass["slider"] * sine * cosine).max() < 1e-12 * inertia.max()

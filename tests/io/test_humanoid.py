@@ -8,7 +8,6 @@ from humanoid import DOF, LOOPS, humanoid
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.description.parts import as_matrix
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -103,7 +102,7 @@ def test_its_dynamics_are_sums_over_bodies(robot: kic.Mechanism) -> None:
         w, alpha = G[3:] @ qd, a[3:]
         G[:3] += np.cross(G[3:].T, r).T
         centre = a[:3] + np.cross(alpha, r) + np.cross(w, np.cross(w, r))
-        J = R @ as_matrix(body.inertia) @ R.T
+        J = R @ np.array(body.inertia) @ R.T
         inertia += body.mass * G[:3].T @ G[:3] + G[3:].T @ J @ G[3:]
         force += G[:3].T @ (body.mass * (centre - robot.gravity)) + G[3:].T @ (J @ alpha + np.cross(w, J @ w))
     for joint in robot.joints:

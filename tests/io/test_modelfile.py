@@ -139,7 +139,7 @@ def test_every_shape_of_an_inertia_and_of_a_value(tmp_path: Path) -> None:
         return kic.load(path).bodies[0].inertia
 
     assert body("[1, 2, 3]") == body("[1, 2, 3, 0, 0, 0]") == body("[[1,0,0],[0,2,0],[0,0,3]]")
-    assert body("[2, 2, 2, 0.1, 0.2, 0.3]") == (2.0, 2.0, 2.0, 0.1, 0.2, 0.3)
+    assert body("[2, 2, 2, 0.1, 0.2, 0.3]") == ((2.0, 0.1, 0.2), (0.1, 2.0, 0.3), (0.2, 0.3, 2.0))
     for value in ("0.5", "[0.5]", "5e-1"):
         path.write_text(swap("axis = [0, 0, 1]", f"axis = [0, 0, 1]\nvalue = {value}"), encoding="utf-8")
         assert kic.load(path).joints[0].value == (0.5,)

@@ -17,7 +17,6 @@ from sampling import mismatch, random_body, random_joint, random_posture, random
 
 import kic
 from kic.configuration import Configuration
-from kic.description.parts import as_matrix
 
 PAGES = json.loads((Path(__file__).parents[1] / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
 BAR = PAGES["five_bar"]
@@ -243,7 +242,7 @@ def test_arm_by_hand() -> None:
     q, qd, qdd = np.array([0.4, -0.9]), np.array([1.3, -0.7]), np.array([0.2, 2.1])
     f = m.at(q).joint_forces(qd, qdd)
     mass = m.bodies[0].mass
-    I = as_matrix(m.bodies[0].inertia)[2, 2]
+    I = np.array(m.bodies[0].inertia)[2, 2]
     w, al = np.cumsum(qd), np.cumsum(qdd)
     e = np.array([[np.cos(x), np.sin(x)] for x in np.cumsum(q)])
     n = np.array([[-y, x] for x, y in e])
@@ -601,7 +600,7 @@ def test_planes_oblique_to_the_axes() -> None:
                 b,
                 com=turn(b.com),
                 at=turn(b.at),
-                inertia=R.as_matrix() @ as_matrix(b.inertia) @ R.as_matrix().T,
+                inertia=R.as_matrix() @ np.array(b.inertia) @ R.as_matrix().T,
             )
             for b in m.bodies
         ],
@@ -792,7 +791,7 @@ def test_scales(scale: float) -> None:
     big = replace(
         m,
         bodies=[
-            replace(b, com=grow(b.com), at=grow(b.at), inertia=tuple(scale**2 * np.array(b.inertia)))
+            replace(b, com=grow(b.com), at=grow(b.at), inertia=scale**2 * np.array(b.inertia))
             for b in m.bodies
         ],
         joints=[replace(j, at=grow(j.at)) for j in m.joints],

@@ -15,7 +15,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 from kic.description.joint_types import JOINT_DOF
-from kic.description.parts import as_matrix, check_inertia
+from kic.description.parts import TENSOR_ENTRIES, check_inertia
 
 MOVING = [kind for kind in JOINT_DOF if kind != "fixed"]
 PAIRS = [("ground", "b"), ("b", "ground")]
@@ -400,13 +400,18 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize("inertia", POSSIBLE)
 def test_possible_inertias(inertia: tuple[float, ...]) -> None:
-    six = check_inertia("Body 'b'", inertia)
-    assert len(six) == 6
-    assert as_matrix(six).tolist() == as_matrix(six).T.tolist()
-    assert kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=inertia).inertia == six
+    matrix = kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=inertia).inertia
+    assert np.shape(matrix) == (3, 3)
+    assert np.array_equal(matrix, np.transpose(matrix))
+    # the same matrix, whatever was given
+    assert check_inertia("Body 'b'", matrix) == matrix
+    given = np.ravel(inertia)
+    if given.size in (3, 6):
+        entries = [matrix[i][j] for i, j in zip(*TENSOR_ENTRIES, strict=True)]
+        assert entries == [*given, *[0.0] * (6 - given.size)]
     # turned about, it stays possible
     for R in Rotation.random(20, rng=1).as_matrix():
-        turned = R @ as_matrix(six) @ R.T
+        turned = R @ np.array(matrix) @ R.T
         check_inertia("Body 'b'", (turned + turned.T) / 2)
 
 
@@ -419,7 +424,7 @@ def test_impossible_inertias(inertia: tuple) -> None:
     assert low < 0 or high > low + middle
     assert caught.value.excess == pytest.approx(high - (low + middle))
     kept = kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=inertia, inertia_exception="printed so in table 3")
-    matrix = as_matrix(kept.inertia)
+    matrix = np.array(kept.inertia)
     assert np.linalg.eigvalsh(matrix) == pytest.approx([low, middle, high])
 
 

@@ -395,10 +395,8 @@ def test_damping_is_free_of_units() -> None:
                 b,
                 com=mm(b.com),
                 at=mm(b.at),
-                inertia=tuple(tuple(1e6 * float(x) for x in row) for row in np.reshape(b.inertia, (3, 3))),
+                inertia=1e6 * np.array(b.inertia),
             )
-            if np.size(b.inertia) == 9
-            else replace(b, com=mm(b.com), at=mm(b.at), inertia=tuple(1e6 * float(x) for x in b.inertia))
             for b in m.bodies
         ),
         joints=tuple(replace(j, at=mm(j.at)) for j in m.joints),

@@ -89,7 +89,7 @@ def test_momentum_of_two_free_bodies_is_conserved() -> None:
         R = c.pose(body.name).rotation.as_matrix()
         x = np.stack([c.value(f"{body.name}.{k}") for k in "xyz"], axis=-1)
         p = body.mass * u[:, :3]
-        I = R @ np.diag(body.inertia[:3]) @ R.transpose(0, 2, 1)
+        I = R @ np.array(body.inertia) @ R.transpose(0, 2, 1)
         P, L = P + p, L + np.cross(x, p) + np.einsum("tij,tj->ti", I, u[:, 3:])
     assert np.ptp(P, axis=0).max() < 1e-8
     assert np.ptp(L, axis=0).max() < 1e-8

@@ -19,7 +19,6 @@ from sampling import agree, mismatch
 
 import kic
 from kic.configuration import Configuration
-from kic.description.parts import as_matrix
 
 # central differences of sixth order
 OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3
@@ -121,7 +120,7 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
         for body in m.bodies:
             v = near.slope(near.postures.pose(body.name).apply(body.com).reshape(size, 6, 3))
             omega, now = near.turning(body.name), c.pose(body.name).rotation.as_matrix()
-            moments = now @ as_matrix(body.inertia) @ now.T
+            moments = now @ np.array(body.inertia) @ now.T
             I += body.mass * v @ v.T + omega @ moments @ omega.T
             load += body.mass * v @ m.gravity
         assert mismatch(I, d.I) < 1e-8

@@ -55,9 +55,7 @@ def resized(m: kic.Mechanism, length: float, mass: float) -> kic.Mechanism:
                 mass=b.mass * mass,
                 com=grown(b.com),
                 at=grown(b.at),
-                inertia=tuple(map(tuple, mass * length**2 * np.array(b.inertia)))
-                if np.ndim(b.inertia) == 2
-                else grown(b.inertia, mass * length**2),
+                inertia=mass * length**2 * np.array(b.inertia),
             )
             for b in m.bodies
         ],

@@ -23,7 +23,7 @@ def scaled(m: kic.Mechanism, s: float) -> kic.Mechanism:
     return replace(
         m,
         bodies=tuple(
-            replace(b, com=times(b.com), at=times(b.at), inertia=tuple(x * s * s for x in b.inertia))
+            replace(b, com=times(b.com), at=times(b.at), inertia=s * s * np.array(b.inertia))
             for b in m.bodies
         ),
         joints=tuple(replace(j, at=times(j.at)) for j in m.joints),
@@ -288,7 +288,7 @@ def test_inertia_that_is_round_off_is_none(seed: int) -> None:
         c = replace(
             m,
             bodies=tuple(
-                replace(b, com=tuple(s * x for x in b.com), inertia=(s * s * np.array(b.inertia)).tolist())
+                replace(b, com=tuple(s * x for x in b.com), inertia=s * s * np.array(b.inertia))
                 for b in m.bodies
             ),
             joints=tuple(replace(j, at=tuple(s * x for x in j.at)) for j in m.joints),
