@@ -150,7 +150,7 @@ if TYPE_CHECKING:
         PreferredConfiguration as PreferredConfiguration,
     )
     from kic.simulation import controllers as controllers
-    from kic.simulation.sampling import Sampling as Sampling
+    from kic.simulation.options import Integrator as Integrator, Voltage as Voltage
     from kic.sweeps import metrics as metrics
 
 __version__ = "0.1.0"
@@ -186,7 +186,7 @@ _NAMES = {
     "operational_space.secondary_objectives": "JointLimits Manipulability PreferredConfiguration",
     "results": "results",
     "simulation.controllers": "controllers",
-    "simulation.sampling": "Sampling",
+    "simulation.options": "Integrator Voltage",
     "sweeps.metrics": "metrics",
     "trajectory": "trajectory",
 }

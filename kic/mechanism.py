@@ -59,9 +59,10 @@ if TYPE_CHECKING:
     from kic.plotting.draw import MechanismPicture
     from kic.plotting.view import ViewName
     from kic.prepared import Evaluators
+    from kic.simulation.controllers import Sampled
     from kic.simulation.motion import Effort
+    from kic.simulation.options import Integrator, Voltage
     from kic.simulation.result import Simulation
-    from kic.simulation.sampling import Measurement, Sampling
     from kic.sweeps.result import Sweep
     from kic.trajectory.tracking import TrackingResult
     from kic.trajectory.trajectory import Trajectory
@@ -807,23 +808,15 @@ class Mechanism(Printable, MechanismDescription):
         *,
         effort: Effort | Any = None,
         actuators: str | Iterable[str] | None = None,
-        controller: Callable[[float, Measurement], Any] | None = None,
-        sample_time: float | Sampling | None = None,
+        controller: Sampled | None = None,
         near: Configuration | Simulation | None = None,
         qd: Any = None,
         wrt: str | Iterable[str] | None = None,
         prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
         events: Callable[..., float] | Sequence[Callable[..., float]] = (),
         limits: Limits = None,
-        voltage: Effort | Any = None,
-        current: Any = None,
-        method: str = "DOP853",
-        rtol: float = 1e-9,
-        atol: float = 1e-9,
-        max_steps: int = 1_000_000,
-        contacts: Literal["stop", "hold"] = "stop",
-        on_change_point: Literal["continue", "stop"] = "continue",
-        progress: bool | None = None,
+        voltage: Voltage | Effort | Any = None,
+        integrator: str | Integrator = "DOP853",
     ) -> Simulation:
         """Simulate the motion under efforts, voltages or prescribed motions.
 
@@ -847,14 +840,9 @@ class Mechanism(Printable, MechanismDescription):
             Rows where efforts act, such as ``m.actuators``: joints, distances, or rows of points and bodies,
             in any number; by default the coordinates. The efforts T at them act on the coordinates as GᵀT,
             with their Jacobian G.
-        controller : callable, optional
-            Sampled controller: ``controller(t, now)`` returns the efforts (A,), which are held until the next
-            sample and added to `effort`. ``now`` is a `Measurement`: ``now.q``, ``now.qd`` are the measured
-            values and rates, ``now.effort`` the efforts within their limits that act before. Controllers of
-            `kic.controllers` serve, too. With `voltage` it may give voltages; see `Sampling`.
-        sample_time : float or Sampling, optional
-            Time between samples. A `Sampling` has further options: measured rows, delay, noise, quantization
-            and effort limits.
+        controller : controllers.Sampled, optional
+            Sampled controller, whose efforts are held between samples and added to `effort`. With `voltage`
+            it may give voltages. It has options: measured rows, delay, noise, quantization and limits.
         near : Configuration or Simulation, optional
             Start: one configuration, by default the reference configuration; or an earlier run, which is
             continued from its end and returned with its continuation.
@@ -880,33 +868,15 @@ class Mechanism(Printable, MechanismDescription):
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or those of some rows and swings, as in `Mechanism.at`.
             The run stops at a limit; at once if it starts there and moves beyond it.
-        voltage : callable or (K,) array_like, optional
+        voltage : callable, (K,) array_like or Voltage, optional
             ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
             torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
-            `kic.controllers` that gives voltages, or constant voltages. Rotors, damping and circuits are then
-            included, and efforts are added. None: the motors are left out.
-        current : (K,) array_like, optional
-            Currents at the start, 0 by default; ``near.motor_demand(qd, qdd, qddd).current`` gives the
-            currents of a known motion. Entries of motors without inductance are ignored: these follow the
-            voltage. Not with an earlier run.
-        method : str
-            Integrator of SciPy: "DOP853", "RK45", "RK23" (explicit Runge-Kutta), "LSODA" (Adams, switches to
-            BDF where the motion is stiff), "Radau", "BDF" (stiff).
-        rtol, atol : float
-            Tolerances of the integrator. For lengths, `atol` is a share of the mechanism's characteristic
-            length.
-        max_steps : int
-            Largest number of steps.
-        contacts : {"stop", "hold"}
-            "stop" ends the run at the time when a closed contact would have to pull or exceed its friction
-            limit; ``stopped`` then names the contact. "hold" keeps all contacts closed. Where the loads are
-            not unique, the run continues if some admissible loads exist.
-        on_change_point : {"continue", "stop"}
-            Continue through change points, or stop there. At a change point branches of the loop closure
-            meet, for example where all links of a parallelogram are in line. A run continues on the branch on
-            which all joints move smoothly. The times are ``change_points`` of the run.
-        progress : bool, optional
-            Show a progress bar on stderr; by default if stderr is a terminal and the run is long.
+            `kic.controllers` that gives voltages, or constant voltages; or a `Voltage`, which has currents at
+            the start. Rotors, damping and circuits are then included, and efforts are added. None: the motors
+            are left out.
+        integrator : str or Integrator
+            Method of integration, such as "DOP853", or "Radau" for stiff motions; an `Integrator` has
+            tolerances, too, and states whether to stop at contacts that open and at change points.
 
         Returns
         -------
@@ -954,10 +924,9 @@ class Mechanism(Printable, MechanismDescription):
 
         Sample a controller of two motors every millisecond, with a delay and limited torques:
 
-        >>> at = kic.Sampling(1e-3, delay=2e-4, effort_limits={"A": 2.0})
-        >>> run = m.simulate(
-        ...     0.1, controller=lambda t, now: [-now.qd[0], 0.5], actuators=["A", "D"], sample_time=at
-        ... )
+        >>> law = lambda t, now: [-now.qd[0], 0.5]
+        >>> sampled = kic.controllers.Sampled(law, 1e-3, delay=2e-4, effort_limits={"A": 2.0})
+        >>> run = m.simulate(0.1, controller=sampled, actuators=["A", "D"])
         >>> run.control.effort.shape, run.actuator_power.shape
         ((100, 2), (101, 2))
         """
@@ -969,7 +938,6 @@ class Mechanism(Printable, MechanismDescription):
             effort=effort,
             actuators=actuators,
             controller=controller,
-            sample_time=sample_time,
             near=near,
             qd=qd,
             wrt=wrt,
@@ -977,14 +945,7 @@ class Mechanism(Printable, MechanismDescription):
             events=events,
             limits=limits,
             voltage=voltage,
-            current=current,
-            method=method,
-            rtol=rtol,
-            atol=atol,
-            max_steps=max_steps,
-            contacts=contacts,
-            on_change_point=on_change_point,
-            progress=progress,
+            integrator=integrator,
         )
 
     def sweep(

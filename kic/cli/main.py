@@ -83,12 +83,7 @@ _OPTION_NAMES = (
     ("`limits` is True, but", "--limits is given, but", "--limits"),
     (", or pass a dict of names to (lower, upper)", "", "--limits"),
     ("start nearer with `near`", "start nearer with --at", "--at"),
-    (
-        "`sample_time`, a number or Sampling. Give continuous control as `effort`.",
-        "--sample-time.",
-        "--effort",
-    ),
-    ("`sample_time`", "--sample-time", "--sample-time"),
+    ("`time`", "--sample-time", "--sample-time"),
     *(
         (f"`{name}{equals}`", f"--{option}", f"--{option}")
         for name, option in (*_ARGUMENTS.items(), *zip(_SAME, _SAME, strict=True))

@@ -12,6 +12,7 @@ from kic.cli import parsing
 if TYPE_CHECKING:
     from kic.mechanism import Mechanism
     from kic.numerics.display import Summary
+    from kic.simulation.controllers import Sampled
     from kic.simulation.result import Simulation
 
 # groups of columns, with the endings of their names
@@ -31,10 +32,10 @@ GROUPS = {"rates": ".rate", "efforts": ".effort", "powers": ".power"}
                    "repeatable.")  # fmt: skip
 @click.option("--controller", metavar="FILE[:NAME]",
               help="Sample the function NAME of a Python file, by default controller, and hold its efforts "
-                   "between samples; with --sample-time.")  # fmt: skip
-@click.option("--sample-time", metavar="TIME|NAME",
-              help="Set the time between samples of --controller, or name a kic.Sampling of its file, with "
-                   "delay, noise, limits or voltages.")  # fmt: skip
+                   "between samples; with --sample-time. Or a kic.controllers.Sampled of this name, "
+                   "with its time, delay, noise, limits or voltages.")  # fmt: skip
+@click.option("--sample-time", type=float, metavar="TIME",
+              help="Set the time between samples of a function --controller.")  # fmt: skip
 @click.option("--voltage", "voltages", multiple=True, metavar="NAME=NUMBER",
               help="Apply constant voltages to these motors, or torques to ideal torque sources; others get "
                    "0 V, which brakes DC motors, or no torque. Repeatable.")  # fmt: skip
@@ -65,7 +66,7 @@ def simulate(
     rates: tuple[str, ...],
     efforts: tuple[str, ...],
     controller: str | None,
-    sample_time: str | None,
+    sample_time: float | None,
     voltages: tuple[str, ...],
     currents: tuple[str, ...],
     contacts: Literal["stop", "hold"],
@@ -87,7 +88,7 @@ def simulate(
       kic simulate gough-stewart --for 0.2 --save fall.npz
       kic simulate walking-machine --effort B1=5,C1=-5 --of efforts,powers --for 0.1
       kic simulate four-bar --controller hold.py --sample-time 1e-3
-      kic simulate four-bar-motor --voltage motor=0 --controller drive.py --sample-time slow
+      kic simulate four-bar-motor --voltage motor=0 --controller drive.py:slow
       kic simulate puma560-motors --voltage waist_motor=12 --voltage shoulder_motor=5
       kic simulate four-bar-motor --voltage motor=6 --current motor=1.5
       kic simulate quadruped --for 0.1 --contacts hold
@@ -98,7 +99,8 @@ def simulate(
     Names of --effort that are no coordinates are actuators: joints, distances or rows. With --controller,
     efforts act at the declared actuators. Its function takes the time and measured rows and returns one
     effort for each: def controller(t, now): return -5 * now.q - now.qd. It may be one of kic.controllers. For
-    voltages of motors, define slow = kic.Sampling(1e-3, gives="voltages") and give --voltage for the start.
+    voltages of motors, define slow = kic.controllers.Sampled(controller, 1e-3, gives="voltages") and give
+    --voltage for the start.
 
     With --voltage the motors are simulated, including rotors, damping and circuits. Currents start at 0 or at
     the --current values; the current of a motor without inductance follows the voltage from the start.
@@ -117,6 +119,7 @@ def simulate(
     import numpy as np
 
     from kic.errors import InputError, SimulationError
+    from kic.simulation.options import Integrator, Voltage
     from kic.simulation.simulate import simulate as run_simulation
 
     mechanism = request.mechanism
@@ -146,13 +149,14 @@ def simulate(
                 "a coordinate" if acting is None else "an actuator", rows, efforts, "--effort"
             ),
             actuators=acting,
-            **_sampled(controller, sample_time),
+            controller=_sampled(controller, sample_time),
             qd=parsing.parse_rates(mechanism, coordinates, rates),
             wrt=names,
-            voltage=parsing.parse_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
-            current=parsing.parse_numbers("a motor", motors, currents, "--current") if currents else None,
-            contacts=contacts,
-            on_change_point=on_change_point,
+            voltage=Voltage(
+                parsing.parse_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
+                current=parsing.parse_numbers("a motor", motors, currents, "--current") if currents else None,
+            ),
+            integrator=Integrator(contacts=contacts, on_change_point=on_change_point),
             limits=request.limits,
         )
     except SimulationError as error:
@@ -176,14 +180,17 @@ def _is_group(mechanism: Mechanism, name: str) -> bool:
     return name in GROUPS and name not in mechanism._parts
 
 
-def _sampled(given: str | None, time: str | None) -> dict[str, Any]:
-    """Return the controller FILE[:NAME], and the time or Sampling between its samples."""
+def _sampled(given: str | None, time: float | None) -> Sampled | None:
+    """Return the controller FILE[:NAME], sampled at the time unless it has its own."""
     import runpy
 
     from kic.errors import InputError, shorten_words
+    from kic.simulation.controllers import Sampled
 
     if given is None:
-        return {"sample_time": time}
+        if time is not None:
+            raise InputError("--sample-time requires --controller.", key="--sample-time")
+        return None
     file, name = (given, "controller") if given.endswith(".py") else given.rpartition(":")[::2]
     try:
         there = runpy.run_path(file)
@@ -194,14 +201,11 @@ def _sampled(given: str | None, time: str | None) -> dict[str, Any]:
     if name not in there:
         message = f"--controller: {file} has no '{name}'. Define it, or give FILE:NAME of another function."
         raise InputError(message, key="--controller", got=given)
-    sampling: Any = there.get(time or "", time)
-    if isinstance(sampling, str):
-        try:
-            sampling = float(sampling)
-        except ValueError:
-            message = f"--sample-time must be a time or the name of a kic.Sampling in {file}, got {time}."
-            raise InputError(message, key="--sample-time", got=time) from None
-    return {"controller": there[name], "sample_time": sampling}
+    made = there[name]
+    if isinstance(made, Sampled) == (time is not None):
+        message = "A function for --controller requires --sample-time; a kic.controllers.Sampled has its own."
+        raise InputError(message, key="--sample-time", got=time)
+    return made if time is None else Sampled(made, time)
 
 
 def _summary(run: Simulation, outputs: list[str]) -> Summary:

@@ -201,7 +201,7 @@ class Joint:
     effort_limits, rate_limits : float, (2,) float or sequence of them, optional
         Limits of the effort of an actuator at the coordinate, and of the rate: of the magnitude, or a lower
         and an upper one; one for each coordinate. `trajectory.fastest` and `uniform`, `distribute` and
-        `Sampling` respect them if their arguments of these names are True.
+        `controllers.Sampled` respect them if their arguments of these names are True.
     swing : float, optional
         Largest swing of a universal or spherical joint in radians: the angle between two directions, one in
         each body, that coincide in the reference configuration. A limit like those of coordinates.

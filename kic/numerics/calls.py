@@ -39,8 +39,14 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
         "bounds qlim": ("limits",),
         "independent q_names": ("wrt", "coordinates"),
         "g grav": ("gravity, three numbers",),
+        "sample_time": ("controller, kic.controllers.Sampled(controller, sample_time)",),
+        "current": ("voltage, kic.Voltage(voltage, current=…)",),
     }.items()
     for term in terms.split()
+}
+COUNTERPARTS |= {
+    option: (f"integrator, kic.Integrator({option}=…)",)
+    for option in ["method", "rtol", "atol", "max_steps", "contacts", "on_change_point", "progress"]
 }
 # most arguments that an error lists
 ARGUMENTS_LISTED_MAX = 12

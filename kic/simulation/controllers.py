@@ -12,14 +12,15 @@
 `ResolvedRate`              rates of the coordinates that move rows along a trajectory
 `ResolvedAcceleration`      accelerations that do
 `ResolvedJerk`              jerks that do
+`Sampled`                   sample one of these, or a function, with delay, noise and limits
 ==========================  ==============================================================================
 
-Each is called as ``control(t, measured)``. `measured` is a pair (q, qd) of the coordinates and their rates,
-(M,) each, or an object with these attributes. A simulation passes such objects to ``effort=`` and
-``voltage=``, which take controllers unchanged. Force sensors return forces of the environment on the
-mechanism. If `measured` has no closed `state` (S,), it is found near
-that of the last call, the first one near the reference configuration; see `start`. Angular
-velocities among the coordinates have a rotation vector in q.
+Each but `Sampled` is called as ``control(t, measured)``. `measured` is a pair (q, qd) of the coordinates and
+their rates, (M,) each, or an object with these attributes. A simulation passes such objects to ``effort=``
+and ``voltage=``, which take controllers unchanged, and to those of `Sampled`. Force sensors return forces of
+the environment on the mechanism. If `measured` has no closed `state` (S,), it is found near that of the last
+call, the first one near the reference configuration; see `start`. Angular velocities among the coordinates
+have a rotation vector in q.
 
 Results are of the coordinates (M,), the mechanism's own or those of `wrt`. Beyond its ends a trajectory
 rests. Gains are numbers, (P,) or (P, P) arrays for the P rows of the reference, at least 0 or positive
@@ -32,8 +33,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from cmath import isfinite
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -44,7 +46,15 @@ from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
 from kic.linear.state_space import held_cost
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import at_least, instance, is_function, names_of, positive
+from kic.numerics.arguments import (
+    at_least,
+    check_parameters,
+    choice,
+    instance,
+    is_function,
+    names_of,
+    positive,
+)
 from kic.numerics.arrays import REAL, ordinary, reals
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_vector, turning_rates
 from kic.numerics.tolerances import CONDITION_MAX
@@ -67,6 +77,7 @@ __all__ = [
     "ResolvedAcceleration",
     "ResolvedJerk",
     "ResolvedRate",
+    "Sampled",
 ]
 
 _Names = str | Iterable[str] | None
@@ -600,8 +611,8 @@ class Admittance(OperationalSpaceControl):
             self._last = t - step
             raise InputError(
                 f"`t` must not decrease, because the controller has memory; got {t:g} after {self._last:g}. "
-                "Give simulate(controller=…, sample_time=…) in place of `effort`; before a second run call "
-                "start().",
+                "Give simulate(controller=controllers.Sampled(…)) in place of `effort`; before a second run "
+                "call start().",
                 key="t",
                 got=t,
             )
@@ -977,7 +988,7 @@ class ComputedVoltage(_TrajectoryControl):
     >>> arm = kic.load("puma560-motors")
     >>> go = kic.trajectory.septic([0.0] * 6, [0.5] * 6, duration=1.0)
     >>> control = kic.controllers.ComputedVoltage(arm, go, kp=400.0, kd=40.0)
-    >>> run = arm.simulate(0.1, near=arm.at([0.0] * 6), voltage=control, method="LSODA")
+    >>> run = arm.simulate(0.1, near=arm.at([0.0] * 6), voltage=control, integrator="LSODA")
     >>> bool(abs(run.q - go(run.t).q).max() < 1e-4)
     True
     """
@@ -1086,6 +1097,71 @@ class ResolvedJerk(_TrajectoryControl):
         bias = _quadratic(now.H, w, v) + 2 * _quadratic(now.H, v, w)
         bias = bias + np.einsum("plmn,l,m,n->p", now.D, v, v, v)
         return self._rows.solve(now, want.qddd + a @ acceleration + d @ rate + p @ now.error - bias)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Sampled controller of `Mechanism.simulate`, whose results are held between samples.
+
+    A number for several rows applies to each. A dict gives numbers by name; rows without a name are ideal.
+
+    Attributes
+    ----------
+    controller : callable
+        ``controller(t, now)`` returns the efforts (A,) or voltages (K,). ``now`` is a `Measurement`:
+        ``now.q``, ``now.qd`` are the measured values and rates, ``now.effort`` the efforts within their
+        limits that act before. Controllers of `kic.controllers` serve, too.
+    time : float
+        Time between samples.
+    measured : str or list of str, optional
+        Rows whose values and rates are measured; by default the coordinates of the run.
+    gives : {"efforts", "voltages"}, optional
+        Results of the controller: efforts at the actuators, or voltages of the motors, which are torques for
+        ideal sources of torque. By default those of a controller of `kic.controllers`, else efforts.
+    delay : float
+        Time from a sample to the change of the efforts, which may exceed the sample time. In a continued run,
+        pending efforts keep theirs.
+    noise, rate_noise : float, (P,) array_like, or dict of str to float
+        Standard deviations of normal errors of measured values and rates.
+    quantization, rate_quantization : float, (P,) array_like, or dict of str to float
+        Steps to which measured values and rates, noise included, are rounded; 0 for none.
+    effort_limits, voltage_limits : float, (A,) or (2, A) array_like, or dict of str to those, optional
+        Limits of the magnitudes of the efforts or voltages, or lower and upper limits. Results beyond are cut
+        there. `effort_limits=True` stands for `Mechanism.effort_limits`.
+    rng : int or numpy.random.Generator
+        Seed or generator of the noise.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> encoders = {"quantization": 2 * np.pi / 8192, "delay": 5e-4}
+    >>> pd = lambda t, now: -50 * now.q - 5 * now.qd
+    >>> held = kic.controllers.Sampled(pd, 1e-3, **encoders, effort_limits=40.0)
+    >>> run = arm.simulate(0.1, controller=held, near=arm.at([0.1, 0.0]))
+    >>> run.control.t.shape, run.control.effort.shape
+    ((100,), (100, 2))
+    """
+
+    controller: Callable[[float, Any], Any]
+    time: float
+    _: KW_ONLY
+    measured: str | Iterable[str] | None = None
+    gives: Literal["efforts", "voltages"] | None = None
+    delay: float = 0.0
+    noise: Any = 0.0
+    rate_noise: Any = 0.0
+    quantization: Any = 0.0
+    rate_quantization: Any = 0.0
+    effort_limits: Any = None
+    voltage_limits: Any = None
+    rng: Any = 0
+
+    def __post_init__(self) -> None:
+        check_parameters("controller", self.controller, "t", "now")
+        positive("time", self.time)
+        at_least("delay", self.delay, 0.0)
+        if self.gives is not None:
+            choice("gives", self.gives, ("efforts", "voltages"))
 
 
 class _RowState(NamedTuple):

@@ -129,7 +129,7 @@ class Events:
                 message = (
                     f"The event '{self.name(which)}' varies too fast: {len(times)} evaluations between t = "
                     f"{begin:.9g} and t = {end:.9g}, one step of the integrator, do not resolve it. Give an "
-                    "event that varies more slowly, or a smaller `rtol`, which shortens the steps."
+                    "event that varies more slowly, or an `integrator` of smaller rtol, which shortens steps."
                 )
                 raise SimulationError(message, key="events", time=begin, evaluations=len(times))
             old, times, checks = times, [begin], checked

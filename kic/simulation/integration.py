@@ -32,6 +32,7 @@ from kic.simulation.contact_monitor import ContactMonitor
 from kic.simulation.coordinates import Chart, MotionSample
 from kic.simulation.events import Events, crossings
 from kic.simulation.motion import NONE, Motion
+from kic.simulation.options import Integrator
 from kic.simulation.result import Simulation
 from kic.simulation.sampling import Sampler
 from kic.simulation.stages import EXPLICIT
@@ -89,17 +90,6 @@ def _ignore_overflow() -> np.errstate:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of the integrator."""
-
-    method: str
-    rtol: float
-    atol: float
-    max_steps: int
-    stop_at_change_points: bool = False
-
-
-@dataclass(frozen=True)
 class Start:
     """Initial conditions of a run."""
 
@@ -122,13 +112,13 @@ class Integration:
         times: np.ndarray,
         start: Start,
         events: Events,
-        settings: Settings,
+        integrator: Integrator,
         bar: Bar,
         contacts: ContactMonitor | None,
         sampler: Sampler | None = None,
     ) -> None:
         self.mechanism, self.motion, self.times = mechanism, motion, times
-        self.start, self.events, self.settings, self.bar = start, events, settings, bar
+        self.start, self.events, self.integrator, self.bar = start, events, integrator, bar
         self.contacts, self.sampler = contacts, sampler
         self.samples, self.event_hits = list[tuple[Chart, MotionSample]](), list[tuple[float, int]]()
         self.steps, self.charts, self.next_sample = 0, 1, 0
@@ -256,7 +246,7 @@ class Integration:
         if self.times[self.next_sample] == self.t:
             self._check_consistent(self.t, self.y)
             self._keep(self.chart.samples([self.t], [self.y]))
-        if self.settings.method in EXPLICIT:
+        if self.integrator.method in EXPLICIT:
             solver.f, solver.t_bound, solver.status = self.chart(self.t, self.y), self._bound, "running"
 
     @property
@@ -303,7 +293,7 @@ class Integration:
 
     def _solver(self) -> Any:
         """Return a SciPy integrator that starts at the present unknowns."""
-        s, last = self.settings, self._bound
+        s, last = self.integrator, self._bound
         first = None if self.first_step is None else min(self.first_step, last - self.t)
         method, atol = self.chart.integrator(s.method), s.atol * self.chart.scale
         with _ignore_overflow():
@@ -327,14 +317,14 @@ class Integration:
 
         Raise `SimulationError` if the step limit is reached or the integrator fails.
         """
-        if self.steps >= self.settings.max_steps:
+        if self.steps >= self.integrator.max_steps:
             raise SimulationError(
                 self._stop_message(
-                    f"it took {self.steps} steps, the limit `max_steps`. Loosen rtol and atol, take "
-                    "method='Radau' if the motion is stiff, or increase `max_steps`"
+                    f"it took {self.steps} steps, the limit `max_steps`. Give `integrator` larger rtol and "
+                    "atol, the method 'Radau' if the motion is stiff, or more `max_steps`"
                 ),
                 key="max_steps",
-                got=self.settings.max_steps,
+                got=self.integrator.max_steps,
                 time=self.t,
             )
         with _ignore_overflow():
@@ -343,9 +333,9 @@ class Integration:
         if message is not None or solver.status == "failed":
             raise SimulationError(
                 self._stop_message(
-                    f"the steps of {self.settings.method} become too small ({message or 'it failed'}): the "
+                    f"the steps of {self.integrator.method} become too small ({message or 'it failed'}): the "
                     "motion diverges, jumps, or is stiff. Check the last state. For stiff motions take "
-                    "method='Radau'"
+                    "integrator='Radau'"
                 ),
                 key="method",
                 time=self.t,
@@ -426,7 +416,7 @@ class Integration:
                 end, stop = broken, self._contact_stop(broken, dense(broken))
                 hits = [hit for hit in hits if hit[0] <= broken]
             passed = self._change_points_passed(dense, end)
-            if passed and self.settings.stop_at_change_points:
+            if passed and self.integrator.on_change_point == "stop":
                 passed, end = passed[:1], passed[0]
                 stop = f"stopped at t = {end:.9g} by a change point, where branches of the loop closure meet"
                 hits = [hit for hit in hits if hit[0] <= end]
@@ -553,7 +543,7 @@ class Integration:
 
         Raise `SimulationError` if the integrated values or rates differ from the prescribed ones.
         """
-        motion, s = self.motion, self.settings
+        motion, s = self.motion, self.integrator
         if not motion.held.size:
             return
         given = motion.given(t)[:2]

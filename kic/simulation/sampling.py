@@ -8,19 +8,19 @@ smooth between these times, so that the step control of the integrator holds as 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kic.errors import InputError, counted, invalid, unknown
 from kic.evaluator import PositionSolver
-from kic.numerics.arguments import at_least, check_parameters, choice, generator, names_of, positive
+from kic.numerics.arguments import generator, names_of
 from kic.numerics.arrays import as_numbers
 from kic.numerics.display import OneLine
 from kic.numerics.limits import bounds
-from kic.simulation.controllers import Control
+from kic.simulation.controllers import Control, Sampled
 from kic.simulation.motion import NONE, Motion, checked
 
 if TYPE_CHECKING:
@@ -32,64 +32,6 @@ SAMPLE_RTOL = 1e-6
 SAMPLES_MAX = 100_000_000
 # arrays of `ControlSamples`
 SAMPLE_ARRAYS = ("t", "q", "qd", "command", "effort", "effective")
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Sampling of a controller in `Mechanism.simulate`: its times, sensors and limits.
-
-    A number for several rows applies to each. A dict gives numbers by name; rows without a name are ideal.
-
-    Attributes
-    ----------
-    time : float
-        Time between samples.
-    measured : str or list of str, optional
-        Rows whose values and rates are measured; by default the coordinates of the run.
-    gives : {"efforts", "voltages"}, optional
-        Results of the controller: efforts at the actuators, or voltages of the motors, which are torques for
-        ideal sources of torque. By default those of a controller of `kic.controllers`, else efforts.
-    delay : float
-        Time from a sample to the change of the efforts, which may exceed the sample time. In a continued run,
-        pending efforts keep theirs.
-    noise, rate_noise : float, (P,) array_like, or dict of str to float
-        Standard deviations of normal errors of measured values and rates.
-    quantization, rate_quantization : float, (P,) array_like, or dict of str to float
-        Steps to which measured values and rates, noise included, are rounded; 0 for none.
-    effort_limits, voltage_limits : float, (A,) or (2, A) array_like, or dict of str to those, optional
-        Limits of the magnitudes of the efforts or voltages, or lower and upper limits. Results beyond are cut
-        there. `effort_limits=True` stands for `Mechanism.effort_limits`.
-    rng : int or numpy.random.Generator
-        Seed or generator of the noise.
-
-    Examples
-    --------
-    >>> arm = kic.load("horn-two-link")
-    >>> encoders = kic.Sampling(1e-3, quantization=2 * np.pi / 8192, delay=5e-4, effort_limits=40.0)
-    >>> pd = lambda t, now: -50 * now.q - 5 * now.qd
-    >>> run = arm.simulate(0.1, controller=pd, sample_time=encoders, near=arm.at([0.1, 0.0]))
-    >>> run.control.t.shape, run.control.effort.shape
-    ((100,), (100, 2))
-    """
-
-    time: float
-    _: KW_ONLY
-    measured: str | Iterable[str] | None = None
-    gives: Literal["efforts", "voltages"] | None = None
-    delay: float = 0.0
-    noise: Any = 0.0
-    rate_noise: Any = 0.0
-    quantization: Any = 0.0
-    rate_quantization: Any = 0.0
-    effort_limits: Any = None
-    voltage_limits: Any = None
-    rng: Any = 0
-
-    def __post_init__(self) -> None:
-        positive("time", self.time)
-        at_least("delay", self.delay, 0.0)
-        if self.gives is not None:
-            choice("gives", self.gives, ("efforts", "voltages"))
 
 
 class Measurement:
@@ -178,7 +120,7 @@ def joined_samples(one: ControlSamples | None, other: ControlSamples | None) -> 
             names = ", ".join(getattr(one, key))
             raise InputError(
                 f"The earlier run {what} {names}. Give the same, or start a new run.",
-                key="sample_time",
+                key="controller",
                 got=getattr(other, key),
             )
     arrays = (np.concatenate([getattr(x, key) for x in (one, other)]) for key in SAMPLE_ARRAYS)
@@ -190,28 +132,28 @@ class Sampler:
 
     def __init__(
         self,
-        controller: Callable[[float, Measurement], Any],
-        sampling: Sampling,
+        sampled: Sampled,
         motion: Motion,
         times: np.ndarray,
         before: ControlSamples | None,
     ) -> None:
+        controller = sampled.controller
         self._controller, self._motion = controller, motion
-        model, period = motion.model, float(sampling.time)
-        names = motion.names if sampling.measured is None else names_of(sampling.measured, "measured", 1)
+        model, period = motion.model, float(sampled.time)
+        names = motion.names if sampled.measured is None else names_of(sampled.measured, "measured", 1)
         rows = model.rows(names, 1).layout.rows
         self.names, self._turns = rows.labels, rows.turns
         self.is_default = self.names == motion.names
-        self._model, self._period, self._delay = model, period, float(sampling.delay)
+        self._model, self._period, self._delay = model, period, float(sampled.delay)
         self.instants = sample_times(times, period, None if before is None else before.t)
         self._count, self._pending = 0, deque[tuple[float, np.ndarray]]()
         size = len(self.names)
         errors = ("noise", "rate_noise", "quantization", "rate_quantization")
-        given = [_sizes(key, getattr(sampling, key), self.names) for key in errors]
+        given = [_sizes(key, getattr(sampled, key), self.names) for key in errors]
         self._noise, self._steps = np.array(given[:2]), np.array(given[2:])
         self._is_ideal = not (self._noise.any() or self._steps.any())
-        self._rng = generator(sampling.rng)
-        gives = sampling.gives or (controller.gives if isinstance(controller, Control) else "efforts")
+        self._rng = generator(sampled.rng)
+        gives = sampled.gives or (controller.gives if isinstance(controller, Control) else "efforts")
         self._gives_voltages, key = gives == "voltages", f"{gives[:-1]}_limits"
         if self._gives_voltages and motion.train is None:
             message = (
@@ -219,11 +161,11 @@ class Sampler:
             )
             raise InputError(message, key="voltage")
         other = "effort_limits" if self._gives_voltages else "voltage_limits"
-        if getattr(sampling, other) is not None:
+        if getattr(sampled, other) is not None:
             raise InputError(f"`{other}` do not apply to a controller of {gives}. Give `{key}`.", key=other)
         self._command = motion.voltage_command if self._gives_voltages else motion.command
         self.actuators = motion.train.names if self._gives_voltages and motion.train else motion.actuators
-        limits = {} if getattr(sampling, key, None) is None else getattr(sampling, key)
+        limits = {} if getattr(sampled, key, None) is None else getattr(sampled, key)
         if not self._gives_voltages:
             limits = motion.model.description._declared(key, limits, self.actuators)
         self._lower, self._upper = bounds(key, limits, self.actuators)
@@ -232,7 +174,7 @@ class Sampler:
         self._last: np.ndarray | None = None
         self._solver: Any = None
         if before is not None:  # efforts and random numbers of the earlier run continue
-            if not (self._is_ideal or isinstance(sampling.rng, np.random.Generator)):
+            if not (self._is_ideal or isinstance(sampled.rng, np.random.Generator)):
                 self._rng.standard_normal((len(before.t), *self._noise.shape))
             begin = float(times[0]) + SAMPLE_RTOL * period
             for when, effort in zip(before.effective.tolist(), before.effort, strict=True):
@@ -335,7 +277,7 @@ def sample_times(times: np.ndarray, period: float, before: np.ndarray | None = N
         begin = last + period * max(1.0, np.ceil((begin - last) / period - SAMPLE_RTOL))
     count = max(end - begin, 0.0) / period
     if not count < SAMPLES_MAX:
-        raise invalid("sample_time", f"must divide the run into fewer than {SAMPLES_MAX:.0e} samples", period)
+        raise invalid("time", f"must divide the run into fewer than {SAMPLES_MAX:.0e} samples", period)
     least = 1 if begin < end else 0  # a continued run may end before its first sample
     instants = begin + period * np.arange(max(least, int(np.ceil(count - SAMPLE_RTOL))))
     return _rounded(instants, times, SAMPLE_RTOL * period)
@@ -349,32 +291,13 @@ def _rounded(times: np.ndarray, others: np.ndarray, width: float) -> np.ndarray:
     return times
 
 
-def sampler(
-    controller: Any,
-    sample_time: Any,
-    motion: Motion,
-    times: np.ndarray,
-    before: ControlSamples | None,
-) -> Sampler:
+def sampler(sampled: Sampled, motion: Motion, times: np.ndarray, before: ControlSamples | None) -> Sampler:
     """Return the sampler of a run, which may continue an earlier one."""
-    if controller is None:
-        raise InputError("`sample_time` requires `controller`.", key="sample_time")
-    if not callable(controller):
-        raise invalid("controller", "must be a function of (t, now) that returns efforts", controller)
-    check_parameters("controller", controller, "t", "now")
-    if sample_time is None:
-        raise InputError(
-            "`controller` requires `sample_time`, a number or Sampling. Give continuous control as `effort`.",
-            key="sample_time",
-        )
-    sampling = sample_time
-    if not isinstance(sampling, Sampling):
-        sampling = Sampling(positive("sample_time", sample_time))
-    made = Sampler(controller, sampling, motion, times, before)
+    made = Sampler(sampled, motion, times, before)
     motion.is_sampled = not made._gives_voltages
-    if isinstance(controller, Control):
+    if isinstance(sampled.controller, Control):
         gives = "voltages" if made._gives_voltages else "efforts"
-        controller.check(gives, made.names, None if made._gives_voltages else motion.actuators)
+        sampled.controller.check(gives, made.names, None if made._gives_voltages else motion.actuators)
     return made
 
 

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from kic.configuration import Configuration, model_of
 from kic.errors import InputError, batch_indices, counted, invalid, short_repr, unknown
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import check_parameters, choice, entries, integer, is_function, names_of
+from kic.numerics.arguments import check_parameters, choice, entries, is_function, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar
-from kic.numerics.tolerances import EPS
 from kic.simulation.contact_monitor import ContactMonitor
-from kic.simulation.controllers import Control
+from kic.simulation.controllers import Control, Sampled
 from kic.simulation.events import Event, Events, Limit
-from kic.simulation.integration import Integration, Settings, Start
+from kic.simulation.integration import Integration, Start
 from kic.simulation.motion import Effort, Motion, Snapshot
+from kic.simulation.options import METHODS, Integrator, Voltage
 from kic.simulation.result import Simulation
-from kic.simulation.sampling import Measurement, Sampling, sampler
+from kic.simulation.sampling import sampler
 from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import SWING, Limits, MotionLimits
 
-METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 # number of samples if only an end time is given
 SAMPLES_DEFAULT = 1001
-# smallest and largest relative tolerance: the integrators' own limit, and an error as large as the motion
-RTOL_MIN, RTOL_MAX = 100 * EPS, 1.0
 # duration below which steps of the integrators underflow
 DURATION_MIN = 1e-250
 
@@ -41,31 +38,29 @@ def simulate(
     *,
     effort: Effort | Any = None,
     actuators: str | Iterable[str] | None = None,
-    controller: Callable[[float, Measurement], Any] | None = None,
-    sample_time: float | Sampling | None = None,
+    controller: Sampled | None = None,
     near: Configuration | Simulation | None = None,
     qd: Any = None,
     wrt: str | Iterable[str] | None = None,
     prescribed: Trajectory | Mapping[str, Callable[[float], Any]] | None = None,
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
     limits: Limits = None,
-    voltage: Effort | Any = None,
-    current: Any = None,
-    method: str = "DOP853",
-    rtol: float = 1e-9,
-    atol: float = 1e-9,
-    max_steps: int = 1_000_000,
-    contacts: Literal["stop", "hold"] = "stop",
-    on_change_point: Literal["continue", "stop"] = "continue",
-    progress: bool | None = None,
+    voltage: Voltage | Effort | Any = None,
+    integrator: str | Integrator = "DOP853",
 ) -> Simulation:
     """Simulate the motion of a mechanism; see `Mechanism.simulate`."""
     start = mechanism.at() if near is None else near
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
-    if not isinstance(progress, bool | np.bool_ | None):
-        raise invalid("progress", "must be True, False or None", progress)
+    if not isinstance(integrator, Integrator):
+        integrator = Integrator(choice("integrator", integrator, METHODS))
+    if not isinstance(controller, Sampled | None):
+        remedy = "Write `controllers.Sampled(controller, sample_time)`, or pass a continuous one as `effort`."
+        raise invalid("controller", "must be a `controllers.Sampled`", controller, remedy)
+    current = None
+    if isinstance(voltage, Voltage):
+        voltage, current = voltage.value, voltage.current
     before = start if isinstance(start, Simulation) else None
     prescriptions = _prescribed(prescribed, model, names)
     motors = tuple(motor.name for motor in model.description.motors)
@@ -85,9 +80,8 @@ def simulate(
         acting,
     )
     times = _times(t, before)
-    given = controller is not None or sample_time is not None
     earlier = None if before is None else before.control
-    sampled = sampler(controller, sample_time, motion, times, earlier) if given else None
+    sampled = None if controller is None else sampler(controller, motion, times, earlier)
     if sampled is not None and np.ndim(t) == 0:
         times = np.unique([times[0], *sampled.instants, times[-1]])
     initial = _initial(mechanism, start, qd, names)
@@ -100,41 +94,19 @@ def simulate(
         times,
         replace(initial, qd=rates, current=_currents(current, motion, before)),
         Events([*_events(events), *_limits(limits, model, names)]),
-        _settings(method, rtol, atol, max_steps, on_change_point),
-        Bar(progress),
-        _monitor(contacts, model, motion),
+        integrator,
+        Bar(integrator.progress),
+        _monitor(model, motion) if integrator.contacts == "stop" else None,
         sampled,
     )
     return run.run(before)
 
 
-def _settings(method: Any, rtol: Any, atol: Any, max_steps: Any, on_change_point: Any) -> Settings:
-    """Return the checked settings of the integrator."""
-    choice("method", method, METHODS)
-    # energies start at zero, where only `atol` applies
-    for name, value, lowest, highest in (
-        ("rtol", rtol, RTOL_MIN, RTOL_MAX),
-        ("atol", atol, float(np.finfo(float).tiny), np.inf),
-    ):
-        a = reals(value)
-        if a is None or a.ndim or not lowest <= a < highest:
-            raise invalid(
-                name,
-                f"must be a number from {lowest:.2g} to below {highest:g}",
-                value,
-                "Give 1e-9, or 1e-4 for a rough run.",
-            )
-    stop = choice("on_change_point", on_change_point, ("continue", "stop")) == "stop"
-    return Settings(method, float(rtol), float(atol), integer("max_steps", max_steps, 1, None), stop)
-
-
-def _monitor(contacts: Any, model: CompiledModel, motion: Motion) -> ContactMonitor | None:
+def _monitor(model: CompiledModel, motion: Motion) -> ContactMonitor | None:
     """Return a monitor of contacts, or None if no contact can open or slip."""
     prescribed = () if motion.acts_at_coordinates else tuple(motion.names[k] for k in motion.held)
-    names = (*motion.actuators, *prescribed)
-    choice("contacts", contacts, ("stop", "hold"))
     some = any(contact.type != "pinned" for contact in model.description._closed_contacts)
-    return ContactMonitor(model, names) if some and contacts == "stop" else None
+    return ContactMonitor(model, (*motion.actuators, *prescribed)) if some else None
 
 
 def _actuators(effort: Any, given: Any, model: CompiledModel) -> tuple[str, ...] | None:
