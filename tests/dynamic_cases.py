@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import kic
 
-TIGHT = {"rtol": 1e-12, "atol": 1e-13}
+TIGHT = kic.Integrator(rtol=1e-12, atol=1e-13)
 
 
 def pendulum(length: float = 1.0, g: float = 9.81) -> kic.Mechanism:

@@ -381,7 +381,8 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     parts |= {".value": {"of": of[0]}}
     yield lambda: m, {
         "Mechanism.path": {"values": series}, "Mechanism.independent_sets": {"of": names},
-        "Mechanism.save": {"path": "model.toml"}, "Mechanism.simulate": {"limits": False},
+        "Mechanism.save": {"path": "model.toml"},
+        "Mechanism.simulate": {"limits": False, "integrator": "DOP853"},
         "Mechanism.sweep": {"of": v["metric"]}, "Mechanism.sensitivity": {"of": v["function"]},
         "Mechanism.add": {"parts": [kic.Point("added", body, (0, 0, 0))]},
         "Mechanism.without": {"names": [tip]}, "part": body,
@@ -436,7 +437,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: m.find_equilibrium(near=c), {}
     yield lambda: m.assembly_modes(v["values"], starts=2, rng=1), parts
     yield lambda: m.track(v["path"], v["t"], near=c), {}
-    run = m.simulate(0.02, near=c, rtol=1e-6, atol=1e-6) if M else None
+    run = m.simulate(0.02, near=c, integrator=kic.Integrator(rtol=1e-6, atol=1e-6)) if M else None
     yield lambda: run, {"later": run, "name": names[:1]}
     yield lambda: m.sweep(v["grid"], v["metric"], progress=False), {"name": of[0], "of": of[0], "at": {}}
     forces = {".forces": {"of": c.joint_forces()}} if M else {}
@@ -459,7 +460,7 @@ def controlled(key: str, v: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {
         **v, "reference": v["trajectory"], "secondary": None, "near": v["configuration"], "Q": 1.0, "R": 1.0,
         "actuators": names, "stiffness": 1.0, "damping": 1.0, "sensor": None, "inertia": None,
-        "kd_force": 0.0, "gain": 0.0,
+        "kd_force": 0.0, "gain": 0.0, "controller": lambda t, now: np.zeros(len(names)), "time": 0.01,
     }  # fmt: skip
     if key == "Admittance":
         given |= {"inertia": 1.0, "sensor": lambda t, now: np.zeros(len(names))}
@@ -517,10 +518,13 @@ def world(name: str) -> Iterator[Call]:
         given = {**v, "inputs": of}
         yield Call(f"{name}: metrics.{key}", f"metrics.{key}", f, given, lambda metric: metric(c))
     for key, f in public(kic.controllers).items():
-        use = {"ComputedTorque": "effort", "GravityCompensation": "effort", "ComputedVoltage": "voltage"}.get(
-            key
-        )
-        run = partial(m.simulate, 0.002, near=c, rtol=1e-3, max_steps=200)
+        use = {
+            "ComputedTorque": "effort",
+            "GravityCompensation": "effort",
+            "ComputedVoltage": "voltage",
+            "Sampled": "controller",
+        }.get(key)
+        run = partial(m.simulate, 0.002, near=c, integrator=kic.Integrator(rtol=1e-3, max_steps=200))
         after = None if use is None else lambda law, run=run, use=use: run(**{use: law})
         yield Call(f"{name}: {key}", f"controllers.{key}", f, controlled(key, v), after)
     more: dict[str, dict[str, Any]] = {
@@ -589,7 +593,8 @@ CLASSIC = {
 }  # fmt: skip
 # valid arguments of methods and functions that differ from those of the mechanism
 OWN: dict[str, dict[str, Any]] = {
-    "Sampling": {"time": 0.01},
+    "Integrator": {"method": "RK45", "rtol": 1e-6, "atol": 1e-6, "max_steps": 200},
+    "Voltage": {"value": lambda t, now: 1.0},
     "load": {"model": "four-bar"}, "Simulation.load": {"path": "nowhere.npz"}, "model_names": {},
     "schema": {},
     "Coefficients.identity": {"names": ["a", "b"], "quasi": ["a"]},

@@ -37,7 +37,8 @@ def results() -> Iterator[Any]:
     arm, bar = kic.load("horn-two-link"), kic.load("four-bar")
     c = arm.at([0.3, 0.8])
     run = arm.simulate([0.0, 0.01], near=c)
-    yield arm.simulate(0.01, controller=lambda t, now: [0.0, 0.0], sample_time=1e-3, near=c).control
+    still = kic.controllers.Sampled(lambda t, now: [0.0, 0.0], 1e-3)
+    yield arm.simulate(0.01, controller=still, near=c).control
     yield from (
         run,
         run.energy,

@@ -32,7 +32,7 @@ RedundancyEvaluator.__call__.secondary_rate
 RedundancyEvaluator.__call__.state RedundancyEvaluator.__call__.udd RedundancyEvaluator.check.state
 SampledMotion.animate.progress Simulation.animate.progress Simulation.at.t Simulation.current_at.t
 StateSpace.A StateSpace.B StateSpace.C StateSpace.D StateSpace.frequency_response.omega Sweep.plot.bounds
-Tables.__call__.state Tables.check.state TrackingResult.animate.progress Trajectory.__call__.t
+Tables.__call__.state Tables.check.state TrackingResult.animate.progress Trajectory.__call__.t Voltage.value
 Trajectory.inputs.q Trajectory.on.applied Trajectory.on.criterion Trajectory.on.effort_limits
 Trajectory.on.t Trajectory.plot.t products.bilinear.C products.bilinear.L products.bilinear.R
 products.cross.A products.cross.B products.dot.A products.dot.T products.quadratic.C products.quadratic.D

@@ -85,7 +85,10 @@ class Swing:
     def run(self, tolerance: float = RTOL) -> kic.results.Simulation:
         """A run of kic."""
         return self.mechanism.simulate(
-            TIMES, near=self.start, qd=self.qd, rtol=tolerance, atol=tolerance, progress=False
+            TIMES,
+            near=self.start,
+            qd=self.qd,
+            integrator=kic.Integrator(rtol=tolerance, atol=tolerance, progress=False),
         )
 
     def error(self, places: np.ndarray) -> float:

@@ -152,8 +152,8 @@ def test_examples_of_the_help_run(file, monkeypatch):
     Path("robot.urdf").write_text(kic.load("puma560").to_urdf().text, encoding="utf-8")
     hold = "def controller(t, now):\n    return [0.0]\n"
     Path("hold.py").write_text(hold, encoding="utf-8")
-    slow = "import kic\nslow = kic.Sampling(1e-3, gives='voltages')\n"
-    Path("drive.py").write_text(slow + hold, encoding="utf-8")
+    slow = "import kic\nslow = kic.controllers.Sampled(controller, 1e-3, gives='voltages')\n"
+    Path("drive.py").write_text(hold + slow, encoding="utf-8")
     text = run("--help") + "".join(run(command, "--help") for command in COMMANDS)
     lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
     assert len(lines) > 30
@@ -1059,25 +1059,31 @@ def test_simulate_shows_and_takes_actuators(tmp_path):
         given = ("--controller", str(tmp_path / "hold.py") + name, "--sample-time", "1e-3")
         told = json.loads(run("simulate", "four-bar", *given, "--for", "0.02", "--json"))
         control = kic.load("four-bar").simulate(
-            np.linspace(0, 0.02, 11), controller=lambda t, now: -3 * now.q[0] - now.qd[0], sample_time=1e-3
+            np.linspace(0, 0.02, 11),
+            controller=kic.controllers.Sampled(lambda t, now: -3 * now.q[0] - now.qd[0], 1e-3),
         )
         assert told["q"] == control.q.tolist()
         assert told["control"]["command"] == control.control.command.tolist()
-    (tmp_path / "drive.py").write_text(
-        "import kic\nslow = kic.Sampling(1e-3, gives='voltages', delay=5e-4)\n" + law.format("controller")
-    )
-    given = ("--controller", str(tmp_path / "drive.py"), "--sample-time", "slow", "--voltage", "motor=0")
+    slow = "import kic\nslow = kic.controllers.Sampled(law, 1e-3, gives='voltages', delay=5e-4)\n"
+    (tmp_path / "drive.py").write_text(law.format("law") + slow)
+    given = ("--controller", f"{tmp_path / 'drive.py'}:slow", "--voltage", "motor=0")
     told = json.loads(run("simulate", "four-bar-motor", *given, "--for", "0.02", "--json"))
     control = kic.load("four-bar-motor").simulate(
         np.linspace(0, 0.02, 11),
-        controller=lambda t, now: -3 * now.q[0] - now.qd[0],
-        sample_time=kic.Sampling(1e-3, gives="voltages", delay=5e-4),
+        controller=kic.controllers.Sampled(
+            lambda t, now: -3 * now.q[0] - now.qd[0], 1e-3, gives="voltages", delay=5e-4
+        ),
         voltage=0.0,
     )
     assert told["voltage"] == control.voltage.tolist()
     assert np.abs(control.voltage).max() > 0
     for words, message in (
-        (("--controller", str(tmp_path / "drive.py"), "--sample-time", "fast"), "name of a kic.Sampling"),
+        (("--controller", f"{tmp_path / 'drive.py'}:slow", "--sample-time", "1"), "has its own"),
+        (
+            ("--controller", str(tmp_path / "hold.py"), "--sample-time", "-1"),
+            "--sample-time must be a positive",
+        ),
+        (("--sample-time", "1"), "requires --controller"),
         (("--controller", str(tmp_path / "none.py"), "--sample-time", "1"), "FileNotFoundError"),
         (("--controller", f"{tmp_path / 'hold.py'}:third", "--sample-time", "1"), "has no 'third'"),
         (("--controller", str(tmp_path / "hold.py")), "requires --sample-time"),

@@ -249,7 +249,7 @@ def moved(m, c, timestep, seconds=0.2):
     data.qpos[:] = order.q(c)
     for _ in range(round(seconds / timestep)):
         mujoco.mj_step(model, data)
-    run = m.simulate([0, seconds], near=c, rtol=1e-10, atol=1e-10)
+    run = m.simulate([0, seconds], near=c, integrator=kic.Integrator(rtol=1e-10, atol=1e-10))
     return data.qpos, order.q(run.configuration[-1])
 
 

@@ -45,16 +45,16 @@ def test_prescribed_coordinates_agree_with_python_stages(method, monkeypatch) ->
     start = m.at()
     given = {"E": swinging(float(start.value("E")), 0.8)}
     # methods with step control by other quantities agree to their tolerance
-    limits = {"rtol": 1e-8, "atol": 1e-10, "method": method}
+    limits = kic.Integrator(method, rtol=1e-8, atol=1e-10)
     rates = [0.5, 0.8]
     args = m, start, SPACING, [2.0, 5.0]
     check(
-        *compiled_and_plain(monkeypatch, *args, qd=rates, prescribed=given, **limits),
+        *compiled_and_plain(monkeypatch, *args, qd=rates, prescribed=given, integrator=limits),
         1e-9 if method != "LSODA" else 1e-6,
     )
     # the only other coordinate, too: nothing is left to integrate but the energies
     both = given | {"A": swinging(float(start.value("A")), -0.3)}
-    check(*compiled_and_plain(monkeypatch, m, start, SPACING, prescribed=both, **limits))
+    check(*compiled_and_plain(monkeypatch, m, start, SPACING, prescribed=both, integrator=limits))
 
 
 def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordinates(monkeypatch) -> None:
@@ -62,7 +62,7 @@ def test_efforts_at_prescribed_coordinates_do_not_act_after_a_change_of_coordina
     start = m.at()
     first = float(start.value("E"))
     args = m, start, np.linspace(0, 0.9, 10)
-    given = {"qd": [3.0, -1.0], "prescribed": {"E": lambda t: (first - t, -1.0, 0.0)}, "rtol": 1e-9}
+    given = {"qd": [3.0, -1.0], "prescribed": {"E": lambda t: (first - t, -1.0, 0.0)}}
     runs = [m.simulate(args[2], effort=effort, near=start, **given) for effort in (None, [0.0, 5.0])]
     assert runs[0].charts > 1
     for key in ("q", "qd", "qdd", "effort"):
@@ -118,7 +118,9 @@ def test_long_steps_agree_with_python_stages(name: str, rate: float, monkeypatch
     m = kic.load(name)
     rates = np.full(len(m.coordinates), rate)
     args = m, m.at(), np.linspace(0, 0.4, 5)
-    run, plain = compiled_and_plain(monkeypatch, *args, qd=rates, rtol=1e-5, atol=1e-5)
+    run, plain = compiled_and_plain(
+        monkeypatch, *args, qd=rates, integrator=kic.Integrator(rtol=1e-5, atol=1e-5)
+    )
     check(run, plain, 1e-7)
     assert run.steps == plain.steps
     assert rate * 0.4 / run.steps > 0.04

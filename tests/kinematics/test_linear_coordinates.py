@@ -242,7 +242,7 @@ def test_simulations_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         if not linear:
             monkeypatch.setattr(CoordinateTransfer, "linear_map", None)
         fresh = replace(m)
-        run = fresh.simulate(span, near=fresh.at(start), rtol=1e-10, atol=1e-12)
+        run = fresh.simulate(span, near=fresh.at(start), integrator=kic.Integrator(rtol=1e-10, atol=1e-12))
         runs.append(run)
         assert isinstance(fresh._model.transfer_for(None), LinearTransfer) == linear
     one, two = (run.state[-1] for run in runs)

@@ -105,7 +105,7 @@ def savers() -> dict[str, tuple[str, Callable[[Path], Any]]]:
     box = {"A": (1.0, 1.2)}
     return {
         "table": ("m.csv", lambda path: turn.dynamics().table().to_csv(path)),
-        "run": ("m.npz", lambda path: m.simulate(1e-3, progress=False).save(path)),
+        "run": ("m.npz", lambda path: m.simulate(1e-3, integrator=kic.Integrator(progress=False)).save(path)),
         "actuation table": (
             "m.npz",
             lambda path: m.export.actuation_map("B").to_table(limits=box, points=3).save(path),

@@ -94,7 +94,7 @@ def test_small_swings_about_a_change_point(start: float) -> None:
     gravity, t = (G, 0.0, 0.0), np.linspace(0, 3, 61)
     m = windows(1, gravity)
     c = m.at({"O0": start}, near=m.at())
-    run = m.simulate(t, near=c, rtol=1e-11, atol=1e-13)
+    run = m.simulate(t, near=c, integrator=kic.Integrator(rtol=1e-11, atol=1e-13))
     angle = pendulum(1, start, 0.0, t, gravity)[0]
     assert np.abs(run.q[:, 0] - angle).max() < 1e-6 * start + 1e-10
     assert np.abs(run["O1"] - run.q[:, 0]).max() < 1e-11
@@ -214,8 +214,12 @@ def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float)
     whole, part, t = kic.load("quadruped"), one_leg(), np.linspace(0, 0.32, 33)
     down = part.at().coefficients(["swing_fl", "knee_fl"], order=1, wrt=["X", "Z"]).G @ [0.0, rate]
     qd = [dict(swing=down[0], knee=down[1], spread=0.0)[n.split("_")[0]] for n in whole.coordinates]
-    run = whole.simulate(t, near=whole.at(), qd=qd, rtol=rtol, atol=rtol, contacts="hold")
-    leg = part.simulate(t, near=part.at(), qd=down, rtol=1e-11, atol=1e-12, contacts="hold")
+    run = whole.simulate(
+        t, near=whole.at(), qd=qd, integrator=kic.Integrator(rtol=rtol, atol=rtol, contacts="hold")
+    )
+    leg = part.simulate(
+        t, near=part.at(), qd=down, integrator=kic.Integrator(rtol=1e-11, atol=1e-12, contacts="hold")
+    )
     limit = 1e4 * rtol + 1e-9
     assert len(run.change_points) == len(leg.change_points) > 0
     assert np.abs(np.subtract(run.change_points, leg.change_points)).max() < limit
@@ -230,7 +234,9 @@ def test_held_contacts_pass_a_change_point_of_all_legs(rate: float, rtol: float)
 def test_motions_beside_a_change_point_do_not_pass_it() -> None:
     """Legs that are not in step turn sharply near the change point of all four."""
     m = kic.load("quadruped")
-    run = m.simulate(0.3, near=m.at(), qd=[0.0, 0.0, 0.0, 0.01, 0.0, 0.003], contacts="hold")
+    run = m.simulate(
+        0.3, near=m.at(), qd=[0.0, 0.0, 0.0, 0.01, 0.0, 0.003], integrator=kic.Integrator(contacts="hold")
+    )
     assert run.change_points == ()
     assert run.closure.max() < 1e-11
     assert np.abs(run.energy.residual).max() < 1e-6 * run.energy.kinetic.max()
@@ -241,22 +247,22 @@ def unloaded(m: kic.Mechanism) -> kic.Mechanism:
     return replace(m, gravity=(0, 0, 0))
 
 
-def restarted(kind: str, **settings) -> kic.results.Simulation:
+def restarted(kind: str, integrator: kic.Integrator) -> kic.results.Simulation:
     """Return a run whose integrator is restarted by one kind of place."""
     if kind == "change points":
         m = windows(3, (0, 0, 0))
-        return m.simulate(np.linspace(0, 2, 21), near=m.at([0.9]), qd=[-3.0], **settings)
+        return m.simulate(np.linspace(0, 2, 21), near=m.at([0.9]), qd=[-3.0], integrator=integrator)
     if kind == "change points under weight":
         m = windows(1)
-        return m.simulate(np.linspace(0, 1.5, 31), near=m.at(), qd=[-4.0], **settings)
+        return m.simulate(np.linspace(0, 1.5, 31), near=m.at(), qd=[-4.0], integrator=integrator)
     if kind == "changes of coordinates":
         m = unloaded(four_bar(2.0, 1.5, 1.0, 1.4, crank=1.2, side=1))
-        return m.simulate([0, 1, 2], near=m.at(), qd=[3.0], **settings)
+        return m.simulate([0, 1, 2], near=m.at(), qd=[3.0], integrator=integrator)
     if kind == "contacts":
         m = one_leg()
-        run = m.simulate([0, 0.28], near=m.at(), qd=[0.4, 0.4], **settings)
+        run = m.simulate([0, 0.28], near=m.at(), qd=[0.4, 0.4], integrator=integrator)
         assert run.stopped
-        return m.simulate([run.t[-1], 0.28], near=run, contacts="hold", **settings)
+        return m.simulate([run.t[-1], 0.28], near=run, integrator=replace(integrator, contacts="hold"))
     assert kind == "events"
     m = unloaded(kic.load("four-bar"))
 
@@ -264,9 +270,9 @@ def restarted(kind: str, **settings) -> kic.results.Simulation:
         return float(np.sin(20 * np.pi * t))
 
     twentieth.terminal = True
-    run = m.simulate([0, 0.4], near=m.at(), qd=[2.0], events=twentieth, **settings)
+    run = m.simulate([0, 0.4], near=m.at(), qd=[2.0], events=twentieth, integrator=integrator)
     while run.t[-1] < 0.4:
-        run = m.simulate([run.t[-1], 0.4], near=run, events=twentieth, **settings)
+        run = m.simulate([run.t[-1], 0.4], near=run, events=twentieth, integrator=integrator)
     return run
 
 
@@ -278,7 +284,8 @@ def restarted(kind: str, **settings) -> kic.results.Simulation:
 def test_no_integrator_creeps_where_it_is_restarted(kind: str, rtol: float) -> None:
     """Steps of other methods are at most a multiple of those of DOP853, which depends on their orders."""
     methods = ("DOP853", "RK45", "LSODA", "BDF") + ("RK23", "Radau") * (rtol > 1e-8)
-    runs = [restarted(kind, method=method, rtol=rtol, atol=rtol, max_steps=3000) for method in methods]
+    settings = [kic.Integrator(method, rtol=rtol, atol=rtol, max_steps=3000) for method in methods]
+    runs = [restarted(kind, integrator) for integrator in settings]
     for method, run in zip(methods, runs, strict=True):
         assert run.steps <= 40 * runs[0].steps, method
         # the global error of the integrator is some multiples of its tolerance
@@ -288,7 +295,7 @@ def test_no_integrator_creeps_where_it_is_restarted(kind: str, rtol: float) -> N
 @pytest.mark.parametrize("method", ["RK45", "LSODA", "Radau"])
 def test_every_integrator_passes_change_points(method: str) -> None:
     m, t = windows(3), np.linspace(0, 1.5, 31)
-    run = m.simulate(t, near=m.at(), qd=[-4.0], method=method, rtol=1e-7, atol=1e-7)
+    run = m.simulate(t, near=m.at(), qd=[-4.0], integrator=kic.Integrator(method, rtol=1e-7, atol=1e-7))
     assert np.abs(run.q[:, 0] - pendulum(3, np.pi / 2, -4.0, t)[0]).max() < 1e-4
     assert len(run.change_points) == 3
 
@@ -306,7 +313,7 @@ def test_prescribed_crank_passes_change_points() -> None:
 def test_stop_at_change_points(tmp_path) -> None:
     m, t = windows(1), np.linspace(0, 3, 31)
     whole = m.simulate(t, near=m.at(), qd=[-4.0])
-    run = m.simulate(t, near=m.at(), qd=[-4.0], on_change_point="stop")
+    run = m.simulate(t, near=m.at(), qd=[-4.0], integrator=kic.Integrator(on_change_point="stop"))
     assert "by a change point" in run.stopped
     assert run.change_points == (run.t[-1],)
     assert run.q[-1, 0] == pytest.approx(0, abs=1e-6)
@@ -314,7 +321,7 @@ def test_stop_at_change_points(tmp_path) -> None:
         run.save(tmp_path / "run.npz")
         run = kic.results.Simulation.load(tmp_path / "run.npz")
         rest = [run.t[-1], *t[t > run.t[-1]]]
-        run = m.simulate(rest, near=run, on_change_point="stop")
+        run = m.simulate(rest, near=run, integrator=kic.Integrator(on_change_point="stop"))
         assert np.allclose(run.change_points, whole.change_points[: k + 1], atol=1e-6)
     assert np.abs(run["O1"] - run["O0"]).max() < 1e-10
 
@@ -326,7 +333,7 @@ def test_branches_that_do_not_meet_are_kept_apart(off: float) -> None:
     m = four_bar(2, 1, 2 + off, 1, crank=1.0, side=1)
     start, t = m.at(), np.linspace(0, 0.6, 31)
     try:
-        run = m.simulate(t, near=start, qd=[-4.0], max_steps=40)
+        run = m.simulate(t, near=start, qd=[-4.0], integrator=kic.Integrator(max_steps=40))
     except kic.SimulationError as error:
         run = error.simulation
     assert run.change_points == ()

@@ -36,7 +36,7 @@ def test_prescribed_coordinates_stay_in_all_charts(speed: float) -> None:
     for other in ("E", "B", "C"):
         rate = c.coefficients(["A", "E"], order=1, wrt=["A", other]).G
         qd = np.linalg.solve(rate, [0.3, speed])
-        runs.append(m.simulate(t, near=c, qd=qd, wrt=["A", other], prescribed={"A": way}, **TIGHT))
+        runs.append(m.simulate(t, near=c, qd=qd, wrt=["A", other], prescribed={"A": way}, integrator=TIGHT))
     run = runs[0]
     assert run.charts > 1
     assert run.t[-1] == 6
@@ -73,7 +73,7 @@ def test_efforts_at_free_coordinates_with_prescribed_ones() -> None:
         # what is given at a prescribed coordinate counts for nothing
         return np.array([7.0, 0.05 * np.cos(3 * t)])
 
-    run = m.simulate(t, near=c, qd=[0.3, 2.0], prescribed=ways, effort=push, **TIGHT)
+    run = m.simulate(t, near=c, qd=[0.3, 2.0], prescribed=ways, effort=push, integrator=TIGHT)
     assert run.charts > 1
     assert run.effort[:, 1] == pytest.approx(0.05 * np.cos(3 * t))
     assert np.abs(run.effort[:, 0] - 7).min() > 1e-3
@@ -106,13 +106,13 @@ def test_angles_of_cut_joints_are_not_integrated(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Chart, "__call__", counted)
     c, t = m.at(), np.linspace(0, 1, 21)
     ratio = c.coefficients("D", order=1).G[0, 0]
-    run = m.simulate(t, near=c, qd=[3 * ratio], wrt="D", effort=[0.3], **TIGHT)
+    run = m.simulate(t, near=c, qd=[3 * ratio], wrt="D", effort=[0.3], integrator=TIGHT)
     assert ("D",) not in used
     assert run.coordinates == ("D",)
     assert run.q.shape == (21, 1)
     push = m.prepare.coefficients(["D"], order=1)
     own = m.simulate(
-        t, near=c, qd=[3.0], effort=lambda t, now: push(now.state).D.G.T @ [0.3], wrt="A", **TIGHT
+        t, near=c, qd=[3.0], effort=lambda t, now: push(now.state).D.G.T @ [0.3], wrt="A", integrator=TIGHT
     )
     assert mismatch(run["tip"], own["tip"]) < 1e-9
     assert np.abs(run.q[:, 0] - own["D"]).max() < 1e-9

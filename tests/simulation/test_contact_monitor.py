@@ -73,7 +73,7 @@ def slip(mu: float, start: float) -> float:
 def test_falling_rod_slips(mu: float, planar: bool) -> None:
     start = 0.1
     m = standing_rod(mu, start, planar)
-    run = m.simulate(2.0, near=m.at(), rtol=1e-11, atol=1e-11)
+    run = m.simulate(2.0, near=m.at(), integrator=kic.Integrator(rtol=1e-11, atol=1e-11))
     assert run.stopped.startswith(f"stopped at t = {run.t[-1]:.9g}: contact 'foot' needs more friction than")
     top = run["top"][-1]
     angle = slip(mu, start)
@@ -91,7 +91,7 @@ def test_falling_rod_slips(mu: float, planar: bool) -> None:
     assert f.feasible[:-1].all()
     assert not f.slipping[:-1].any()
     # knowingly held, it goes on; and can be continued from where it stopped
-    held = m.simulate(run.t[-1] + np.array([0.0, 0.05]), near=run, contacts="hold")
+    held = m.simulate(run.t[-1] + np.array([0.0, 0.05]), near=run, integrator=kic.Integrator(contacts="hold"))
     assert not held.stopped
     after = held.configuration.joint_forces(held.qd, held.qdd, wrt=held.coordinates)
     assert not after.feasible[-1]
@@ -193,7 +193,9 @@ def test_redundant_contacts_hold_while_admissible_loads_exist(mu: float, why: st
     else:
         foot = "right" if which == 1 else "left"
         assert f"contact '{foot}' would have to pull, by" in run.stopped
-    hold = m.simulate(when + 0.1, near=m.at(), prescribed={"R": turn}, contacts="hold")
+    hold = m.simulate(
+        when + 0.1, near=m.at(), prescribed={"R": turn}, integrator=kic.Integrator(contacts="hold")
+    )
     assert not hold.stopped
 
 
@@ -229,7 +231,7 @@ def test_contact_loads_include_motor_torques(inductance: float) -> None:
         motors=[motor],
         coordinates=["knee"],
     )
-    run = m.simulate(3.0, near=m.at(), voltage=[14.0], rtol=1e-9, atol=1e-9)
+    run = m.simulate(3.0, near=m.at(), voltage=[14.0], integrator=kic.Integrator(rtol=1e-9, atol=1e-9))
     height = run.configuration.coefficients([f"{body.name}.y" for body in m.bodies])
     ways = height.acceleration(run.qd, run.qdd)
     normal = (ways + G) @ [body.mass for body in m.bodies]
@@ -284,7 +286,7 @@ def test_events_and_contact_violations_are_ordered() -> None:
 def test_invalid_arguments_raise() -> None:
     m = standing_rod(0.3, 0.1)
     with raises(kic.InputError, key="contacts"):
-        m.simulate(1.0, near=m.at(), contacts="slide")
+        m.simulate(1.0, near=m.at(), integrator=kic.Integrator(contacts="slide"))
 
 
 def test_contact_loads_match_joint_forces_of_shipped_models() -> None:

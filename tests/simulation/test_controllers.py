@@ -265,7 +265,7 @@ def test_admittance_displaces_its_reference_exactly() -> None:
     assert np.abs(later - want.qdd).max() < 1e-8
     with raises(kic.InputError, key="t") as caught:
         control(0.1, measured)
-    assert all(remedy in str(caught.value) for remedy in ("controller=", "sample_time=", "start()"))
+    assert all(remedy in str(caught.value) for remedy in ("controller=", "controllers.Sampled", "start()"))
     control.start(near=c)
     control(0.1, measured)
     assert not control._x[:12].any()
@@ -360,9 +360,10 @@ def test_regulator_of_an_underactuated_mechanism() -> None:
     assert np.abs(run.q[-1]).max() < 1e-2
     assert control(0.0, ([0.1, 0.1], [0.0, 0.0])).shape == (1,)
     short: dict[str, Any] = {"t": [0.0, 0.01], "near": m.at([0.2, 0.15])}
-    sampled = m.simulate(**short, controller=control, sample_time=0.005, actuators="x")
+    held = kic.controllers.Sampled(control, 0.005)
+    sampled = m.simulate(**short, controller=held, actuators="x")
     assert sampled.control.effort.shape == (2, 1)
-    for given in ({"effort": control}, {"controller": control, "sample_time": 0.005}):
+    for given in ({"effort": control}, {"controller": held}):
         with raises(kic.InputError, key="actuators", got=("x",), expected=("x", "hinge")):
             m.simulate(**short, **given)
     held = co.LQR(m, 1.0, 0.1, actuators="x", sample_time=0.01)
@@ -426,7 +427,13 @@ def test_simulated_cost_of_held_efforts() -> None:
     assert mismatch(control.K, np.array([[3.02756046, 2.64040398]])) < 1e-8
     P, _ = cost_and_gain(control.K, *held(m.at().linearize().state_space(), Q, R, h))
     t = np.linspace(0.0, 25 * h, 101)
-    run = m.simulate(t, near=m.at(x[:1]), qd=x[1:], controller=control, sample_time=h, rtol=1e-12, atol=1e-14)
+    run = m.simulate(
+        t,
+        near=m.at(x[:1]),
+        qd=x[1:],
+        controller=kic.controllers.Sampled(control, h),
+        integrator=kic.Integrator(rtol=1e-12, atol=1e-14),
+    )
     states, effort = np.hstack([run.q, run.qd]), run.control.effort
     rate = np.einsum("ti,ij,tj->t", states, Q, states)
     # Boole's rule is exact between samples, where x² is a polynomial of degree 4
@@ -481,7 +488,9 @@ def test_simulated_pose_follows_its_trajectory(model: str, body: str) -> None:
     if model == "panda":
         more = {"secondary": kic.PreferredConfiguration({"joint3": 0.0}, gain=4.0), "null_damping": 16.0}
     control = co.OperationalSpaceControl(m, {body: (path, turn)}, kp=400.0, kd=40.0, **more)
-    run = m.simulate([0.0, 0.2, 0.4, 2.0], near=c, effort=control, rtol=1e-10, atol=1e-10)
+    run = m.simulate(
+        [0.0, 0.2, 0.4, 2.0], near=c, effort=control, integrator=kic.Integrator(rtol=1e-10, atol=1e-10)
+    )
     for k, t in enumerate(run.t):
         now = run.configuration[k].pose(body)
         there = RigidTransform.from_components(

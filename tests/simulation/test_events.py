@@ -47,11 +47,11 @@ def test_minima_above_zero_are_not_events() -> None:
 def test_barely_exceeded_limit_stops_the_run() -> None:
     m = pendulum()
     for depth in (1e-3, 1e-5):
-        run = m.simulate(6.0, near=m.at([1.2]), limits={"A": (-1.2 + depth, 3)}, **TIGHT)
+        run = m.simulate(6.0, near=m.at([1.2]), limits={"A": (-1.2 + depth, 3)}, integrator=TIGHT)
         assert "the lower limit of A" in run.stopped
         assert run.q[-1, 0] == pytest.approx(-1.2 + depth, abs=1e-12)
         assert run.t[-1] < PERIOD / 2
-    assert not m.simulate(6.0, near=m.at([1.2]), limits={"A": (-1.2 - 1e-6, 3)}, **TIGHT).stopped
+    assert not m.simulate(6.0, near=m.at([1.2]), limits={"A": (-1.2 - 1e-6, 3)}, integrator=TIGHT).stopped
 
 
 def test_limits_apply_at_the_start() -> None:
@@ -77,9 +77,9 @@ def test_continuation_after_a_terminal_event() -> None:
         return now.q[0]
 
     bottom.terminal = True
-    run = m.simulate(6.0, near=m.at([1.2]), events=bottom, **TIGHT)
+    run = m.simulate(6.0, near=m.at([1.2]), events=bottom, integrator=TIGHT)
     for _ in range(3):
-        run = m.simulate(6.0, near=run, events=bottom, **TIGHT)
+        run = m.simulate(6.0, near=run, events=bottom, integrator=TIGHT)
     assert np.allclose([t for t, _ in run.events], PERIOD * (0.25 + np.arange(4) / 2), atol=1e-9)
     assert np.abs(run.energy.residual).max() < 1e-9
 

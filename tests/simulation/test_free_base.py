@@ -16,7 +16,7 @@ from stage_counter import compiled_and_plain
 import kic
 
 ROOT = tuple(f"root.{k}" for k in range(1, 7))
-TIGHT = {"rtol": 1e-11, "atol": 1e-11}
+TIGHT = kic.Integrator(rtol=1e-11, atol=1e-11)
 
 
 def sine(t: float) -> tuple[float, float, float]:
@@ -171,9 +171,9 @@ def test_orientations_of_ball_joints_in_a_loop(ball):
     assert "S1" not in cuts
     c, names = m.at(), tuple(f"{ball}.{k}" for k in (1, 2, 3))
     rates = np.array([0.3, -0.2, 0.1])
-    run = m.simulate([0.0, 0.1, 0.2], near=c, qd=rates, **TIGHT)
+    run = m.simulate([0.0, 0.1, 0.2], near=c, qd=rates, integrator=TIGHT)
     turns = c.coefficients(list(names), order=1).G @ rates
-    turned = m.simulate(run.t, near=c, wrt=ball, qd=turns, **TIGHT)
+    turned = m.simulate(run.t, near=c, wrt=ball, qd=turns, integrator=TIGHT)
     assert turned.coordinates == names
     assert turned.charts == 1
     assert max(alike_everywhere(m, a, b) for a, b in zip(run.state, turned.state, strict=True)) < 1e-8
@@ -232,7 +232,7 @@ def test_runs_equal_integration_in_euler_angles(floating):
     c, names = m.at({"root": [0, 0, 0, 0.2, -0.1, 0.3], "A": 0.2}, near=m.at()), angles_of(m, "A")
     rates = np.array([0.3, -0.2, 0.5, 1.5, 0.4, -0.8, 2.0])
     effort = np.array([0.1, 0.2, -0.3, 0.02, -0.03, 0.05, 0.1])
-    run = m.simulate(np.linspace(0, 0.5, 6), near=c, effort=effort, qd=rates, **TIGHT)
+    run = m.simulate(np.linspace(0, 0.5, 6), near=c, effort=effort, qd=rates, integrator=TIGHT)
     assert run.charts == 1
     assert np.abs(run.energy.residual).max() < 1e-9
     assert run.closure.max() < 1e-12
@@ -265,7 +265,7 @@ def test_compiled_stages_of_angular_velocities(floating, standing, monkeypatch):
         ((floating, floating.at(), t, effort), {"prescribed": given}),
         ((standing, standing.at(), t / 10, lambda t, now: 0.1 * now.qd), {}),
     ):
-        run, plain = compiled_and_plain(monkeypatch, *args, **TIGHT, **more)
+        run, plain = compiled_and_plain(monkeypatch, *args, integrator=TIGHT, **more)
         for key, value in run._arrays.items():
             assert np.abs(value - plain._arrays[key]).max(initial=0.0) < 1e-8, key
 
@@ -273,7 +273,7 @@ def test_compiled_stages_of_angular_velocities(floating, standing, monkeypatch):
 def test_momenta_of_a_floating_linkage_are_conserved(floating):
     """Without gravity momentum and angular momentum about the centre of mass stay."""
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    run = floating.simulate(np.linspace(0, 3, 13), near=c, qd=rates, **TIGHT)
+    run = floating.simulate(np.linspace(0, 3, 13), near=c, qd=rates, integrator=TIGHT)
     momentum = np.einsum("tij,tj->ti", run.configuration.centroidal_momentum().matrix, run.qd)
     assert np.abs(momentum - momentum[0]).max() < 1e-8 * np.abs(momentum[0]).max()
     # the base turns more than once, so that no chart of three numbers serves
@@ -288,9 +288,11 @@ def test_standing_robot_moves_alike_in_angles_of_its_legs(standing):
     effort = np.array([0.0, 0.0, 9.81 * 6.4, 0.3, -0.2, 0.1])
     to_root = lambda t, now: standing_effort(standing, now, legs, effort)  # noqa: E731
     t = np.linspace(0, 0.3, 4)
-    run = standing.simulate(t, near=c, effort=effort, qd=rates, contacts="hold", **TIGHT)
+    run = standing.simulate(t, near=c, effort=effort, qd=rates, integrator=replace(TIGHT, contacts="hold"))
     G = c.coefficients(list(legs), order=1).G
-    other = standing.simulate(t, near=c, effort=to_root, qd=G @ rates, wrt=legs, contacts="hold", **TIGHT)
+    other = standing.simulate(
+        t, near=c, effort=to_root, qd=G @ rates, wrt=legs, integrator=replace(TIGHT, contacts="hold")
+    )
     assert np.abs(run.energy.residual).max() < 1e-8
     assert run.closure.max() < 1e-12
     assert max(alike(a, b) for a, b in zip(run.state, other.state, strict=True)) < 1e-8
@@ -307,11 +309,12 @@ def test_error_falls_with_the_tolerance_in_proportion_to_the_tolerance(floating)
     """Quaternions are integrated as other unknowns: the error is proportional to the tolerance."""
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
     t = [0.0, 1.0]
-    exact = floating.simulate(t, near=c, qd=rates, rtol=1e-13, atol=1e-13).state[-1]
+    best = kic.Integrator(rtol=1e-13, atol=1e-13)
+    exact = floating.simulate(t, near=c, qd=rates, integrator=best).state[-1]
     tolerances = np.array([1e-4, 1e-6, 1e-8])
     errors = [
-        alike(floating.simulate(t, near=c, qd=rates, method="RK45", rtol=r, atol=r).state[-1], exact)
-        for r in tolerances
+        alike(floating.simulate(t, near=c, qd=rates, integrator=limits).state[-1], exact)
+        for limits in (kic.Integrator("RK45", rtol=r, atol=r) for r in tolerances)
     ]
     assert np.polyfit(np.log(tolerances), np.log(errors), 1)[0] > 0.8
 
@@ -320,7 +323,7 @@ def test_error_falls_with_the_tolerance_in_proportion_to_the_tolerance(floating)
 def test_methods_agree(floating):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
     one, *others = (
-        floating.simulate(0.3, near=c, qd=rates, method=name, rtol=1e-8, atol=1e-8)
+        floating.simulate(0.3, near=c, qd=rates, integrator=kic.Integrator(name, rtol=1e-8, atol=1e-8))
         for name in ("RK45", "DOP853", "LSODA", "Radau")
     )
     for other in others:
@@ -338,9 +341,11 @@ def test_body_angular_velocities_of_an_open_chain():
         ],
     )
     c, rates = m.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    own = m.simulate([0.0, 0.5, 1.0], near=c, qd=rates, **TIGHT)
+    own = m.simulate([0.0, 0.5, 1.0], near=c, qd=rates, integrator=TIGHT)
     names = ("arm", "A")
-    other = m.simulate(own.t, near=c, wrt=names, qd=c.coefficients(list(names), order=1).G @ rates, **TIGHT)
+    other = m.simulate(
+        own.t, near=c, wrt=names, qd=c.coefficients(list(names), order=1).G @ rates, integrator=TIGHT
+    )
     assert alike(own.state[-1], other.state[-1]) < 1e-9
     turned = own.configuration.pose("arm").rotation
     assert np.abs((Rotation.from_rotvec(other.q[:, 3:6]) * turned.inv()).magnitude()).max() < 1e-9
@@ -354,12 +359,12 @@ def test_prescribed_joints_events_and_limits_of_a_floating_linkage(floating):
         qd=rates,
         prescribed={"A": sine},
         events=[lambda t, now: now.q[5] - 0.1],
-        **TIGHT,
+        integrator=TIGHT,
     )
     assert np.abs(run["A"] - np.sin(run.t)).max() < 1e-9
     assert np.abs(run.energy.residual).max() < 1e-8
     (when, _), *_ = run.events
-    fine = floating.simulate([0.0, when], near=c, qd=rates, prescribed={"A": sine}, **TIGHT)
+    fine = floating.simulate([0.0, when], near=c, qd=rates, prescribed={"A": sine}, integrator=TIGHT)
     assert abs(fine.q[-1, 5] - 0.1) < 1e-9
     stopped = floating.simulate(1.0, near=c, qd=rates, limits={"A": (-1, 0.3)})
     assert abs(stopped.q[-1, 6] - 0.3) < 1e-8
@@ -367,9 +372,9 @@ def test_prescribed_joints_events_and_limits_of_a_floating_linkage(floating):
 
 def test_runs_are_continued_and_saved(floating, tmp_path):
     c, rates = floating.at(), np.array([0.1, -0.3, 0.2, 2.0, -1.0, 3.0, 4.0])
-    whole = floating.simulate([0.0, 0.4, 0.8], near=c, qd=rates, **TIGHT)
-    first = floating.simulate([0.0, 0.4], near=c, qd=rates, **TIGHT)
-    both = floating.simulate([0.4, 0.8], near=first, **TIGHT)
+    whole = floating.simulate([0.0, 0.4, 0.8], near=c, qd=rates, integrator=TIGHT)
+    first = floating.simulate([0.0, 0.4], near=c, qd=rates, integrator=TIGHT)
+    both = floating.simulate([0.4, 0.8], near=first, integrator=TIGHT)
     assert alike(both.state[-1], whole.state[-1]) < 1e-9
     path = tmp_path / "run.npz"
     whole.save(path)
@@ -383,9 +388,9 @@ def test_coordinates_change_where_the_rocker_is_at_a_dead_centre(floating):
     c = floating.at()
     still = np.array([0, 0, 0, 0.3, 0.2, 0.1, 6.0])
     rates = c.coefficients([*ROOT, "D"], order=1).G @ still
-    run = floating.simulate(np.linspace(0, 1.5, 7), near=c, qd=rates, wrt=["root", "D"], **TIGHT)
+    run = floating.simulate(np.linspace(0, 1.5, 7), near=c, qd=rates, wrt=["root", "D"], integrator=TIGHT)
     assert run.charts > 1
-    other = floating.simulate(run.t, near=c, qd=still, **TIGHT)
+    other = floating.simulate(run.t, near=c, qd=still, integrator=TIGHT)
     assert max(alike(a, b) for a, b in zip(run.state, other.state, strict=True)) < 1e-7
     assert np.abs(run.q[:, 3:6] - other.q[:, 3:6]).max() < 1e-7
 

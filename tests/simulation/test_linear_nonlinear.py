@@ -14,7 +14,7 @@ from scipy.signal import lsim
 import kic
 from kic import trajectory as tr
 
-TIGHT = {"rtol": 1e-11, "atol": 1e-12}
+TIGHT = kic.Integrator(rtol=1e-11, atol=1e-12)
 SIZES = np.array([3e-2, 1e-2, 3e-3])
 
 
@@ -46,7 +46,7 @@ def test_a_closed_mechanism_about_its_equilibrium() -> None:
         missed = []
         for size in SIZES:
             x = rested + size * x0
-            run = m.simulate(t, near=m.at({wrt: x[0]}, near=c), qd=x[1:], wrt=wrt, **TIGHT)
+            run = m.simulate(t, near=m.at({wrt: x[0]}, near=c), qd=x[1:], wrt=wrt, integrator=TIGHT)
             linear = rested + np.stack([expm(s.A * k) for k in t]) @ (size * x0)
             missed.append(np.abs((np.hstack([run.q, run.qd]) - linear) / [unit, unit * scale]).max())
         assert missed[-1] > 1e-8  # well above what integration leaves
@@ -65,7 +65,7 @@ def test_an_effort_set_on_at_rest() -> None:
     still = np.append(c.value("tip")[:2], c.value("A"))
     missed = []
     for size in SIZES:
-        run = m.simulate(t, near=c, effort=[size * torque], **TIGHT)
+        run = m.simulate(t, near=c, effort=[size * torque], integrator=TIGHT)
         moved = np.column_stack([run["tip"][:, :2], run["A"]]) - still
         missed.append(np.abs((moved - size * y) / np.abs(y).max(axis=0)).max())
     assert missed[-1] > 1e-8
@@ -89,7 +89,7 @@ def parted(
     def run(x: np.ndarray) -> np.ndarray:
         at = m.at(way.inputs(way(0.0).q + x[:M]), near=start)
         there = m.simulate(
-            t, near=at, effort=lambda t, now: effort(t), qd=way(0.0).qd + x[M:], wrt=wrt, **TIGHT
+            t, near=at, effort=lambda t, now: effort(t), qd=way(0.0).qd + x[M:], wrt=wrt, integrator=TIGHT
         )
         return np.hstack([there.q, there.qd])
 

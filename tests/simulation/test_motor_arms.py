@@ -41,13 +41,15 @@ class Nominal:
         self.drive = course.motor_demand()
         self.voltage = make_interp_spline(course.t, self.drive.voltage, k=7)
 
-    def run(self, m: kic.Mechanism | None = None, voltage=None, **more) -> kic.results.Simulation:
+    def run(
+        self, m: kic.Mechanism | None = None, voltage=None, method="DOP853", tolerance=1e-8
+    ) -> kic.results.Simulation:
         """The swing from its own start, by the nominal voltages or others, of the model or another."""
         m = m or self.m
         start = m.at(self.go.inputs(self.go(0.0).q))
-        settings = {"rtol": 1e-8, "atol": 1e-8, "current": self.drive.current[0], **more}
-        led = voltage or (lambda t, now: self.voltage(t))
-        return m.simulate(np.linspace(0, 1, 41), near=start, voltage=led, **settings)
+        limits = kic.Integrator(method, rtol=tolerance, atol=tolerance)
+        led = kic.Voltage(voltage or (lambda t, now: self.voltage(t)), current=self.drive.current[0])
+        return m.simulate(np.linspace(0, 1, 41), near=start, voltage=led, integrator=limits)
 
     def missed(self, run: kic.results.Simulation) -> float:
         return float(np.abs(run.q - self.go(run.t).q).max())
@@ -78,7 +80,7 @@ def test_nominal_voltages_track_without_feedback(nominal: Nominal, method: str) 
     In proportion for LSODA, faster for DOP853, whose steps the motor's time constant keeps short.
     """
     tolerances = np.array([1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
-    runs = [nominal.run(rtol=rtol, atol=rtol, method=method) for rtol in tolerances]
+    runs = [nominal.run(method=method, tolerance=rtol) for rtol in tolerances]
     missed = np.array([nominal.missed(run) for run in runs])
     current = [np.abs(run.current - nominal.drive.current[::10]).max() for run in runs]
     energy = [np.abs(run.energy.residual).max() / run.energy.electrical[-1] for run in runs]
@@ -98,13 +100,7 @@ def test_feedback_corrects_a_wrong_mass(nominal: Nominal) -> None:
     missed = []
     for kp, kd in ((400.0, 40.0), (1600.0, 80.0)):
         control = kic.controllers.ComputedVoltage(nominal.m, nominal.go, kp, kd, gain=2.0)
-        run = nominal.run(
-            wrong,
-            control,
-            method="BDF",
-            rtol=1e-6,
-            atol=1e-6,
-        )
+        run = nominal.run(wrong, control, "BDF", 1e-6)
         missed.append(nominal.missed(run))
     assert missed[0] < 0.3 * astray
     assert missed[1] < 0.3 * missed[0]
@@ -128,7 +124,7 @@ def test_voltage_function_with_pd_feedback(nominal: Nominal) -> None:
         error, slip = turn(t) - train.ratios @ value, speed(t) - train.ratios @ rate
         return nominal.voltage(t) + 4.0 * error + 0.2 * slip
 
-    run = nominal.run(wrong, led, method="BDF", rtol=1e-7, atol=1e-7)
+    run = nominal.run(wrong, led, "BDF", 1e-7)
     assert nominal.missed(run) < 0.25 * nominal.missed(nominal.run(wrong))
 
 
@@ -139,7 +135,7 @@ def test_errors_decay_as_designed_without_inductance(nominal: Nominal) -> None:
     control = kic.controllers.ComputedVoltage(m, nominal.go, 400.0, 40.0)
     start = nominal.go.inputs(nominal.go(0.0).q - 0.05)
     t = np.linspace(0, 0.5, 21)
-    run = m.simulate(t, near=m.at(start), voltage=control, rtol=1e-10)
+    run = m.simulate(t, near=m.at(start), voltage=control, integrator=kic.Integrator(rtol=1e-10))
     exact = 0.05 * ((1 + 20 * t) * np.exp(-20 * t))[:, None]
     assert np.abs(nominal.go(t).q - run.q - exact).max() < 1e-8
     measured = [

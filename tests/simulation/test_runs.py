@@ -12,14 +12,17 @@ from sampling import mismatch
 
 import kic
 from kic.simulation.motion import Snapshot
-from kic.simulation.simulate import METHODS
+from kic.simulation.options import METHODS
 
 
 @pytest.mark.slow
 def test_sample_times_do_not_change_the_run() -> None:
     """The requested times do not affect the motion."""
     m = kic.load("gough-stewart")
-    few, many = (m.simulate(np.linspace(0, 0.6, n), near=m.at(), rtol=1e-10) for n in (3, 301))
+    few, many = (
+        m.simulate(np.linspace(0, 0.6, n), near=m.at(), integrator=kic.Integrator(rtol=1e-10))
+        for n in (3, 301)
+    )
     assert few.charts > 1
     assert np.abs(few.state[-1] - many.state[-1]).max() < 1e-10
 
@@ -32,12 +35,12 @@ def test_continuation_from_a_dead_centre(beside: float) -> None:
 
     m = kic.load("four-bar")
     ratio = m.at().coefficients("D", order=1).G[0, 0]
-    free = m.simulate(np.linspace(0, 3, 3001), near=m.at(), qd=[6.0], **TIGHT)
+    free = m.simulate(np.linspace(0, 3, 3001), near=m.at(), qd=[6.0], integrator=TIGHT)
     G = free.configuration.coefficients("D", order=1).G[:, 0, 0]
     k = int(np.flatnonzero(np.diff(np.sign(G)))[0])
     dead = brentq(lambda t: free.at(t).coefficients("D", order=1).G[0, 0], free.t[k], free.t[k + 1])
-    half = m.simulate([0, dead + beside], near=m.at(), qd=[6 * ratio], wrt="D", **TIGHT)
-    rest = m.simulate([dead + beside, 3.0], near=half, wrt="D", **TIGHT)
+    half = m.simulate([0, dead + beside], near=m.at(), qd=[6 * ratio], wrt="D", integrator=TIGHT)
+    rest = m.simulate([dead + beside, 3.0], near=half, wrt="D", integrator=TIGHT)
     assert np.abs(rest["tip"][-1] - free["tip"][-1]).max() < 1e-9
 
 
@@ -62,8 +65,10 @@ def test_angle_of_a_cut_joint_counts_full_turns() -> None:
 def test_efforts_at_a_point_through_a_singularity() -> None:
     m, F, t = kic.load("horn-two-link"), np.array([1.0, -2.0]), np.linspace(0, 2, 41)
     f = m.prepare.coefficients(["tip"], order=1)
-    user = m.simulate(t, near=m.at([0.1, 0.3]), wrt=["tip.x", "tip.y"], effort=F, **TIGHT)
-    own = m.simulate(t, near=m.at([0.1, 0.3]), effort=lambda t, now: f(now.state).tip.G[:2].T @ F, **TIGHT)
+    user = m.simulate(t, near=m.at([0.1, 0.3]), wrt=["tip.x", "tip.y"], effort=F, integrator=TIGHT)
+    own = m.simulate(
+        t, near=m.at([0.1, 0.3]), effort=lambda t, now: f(now.state).tip.G[:2].T @ F, integrator=TIGHT
+    )
     assert user.charts > 1
     assert np.abs(user.q - own["tip"][:, :2]).max() < 1e-8
     assert np.abs(user.effort - F).max() == 0
@@ -82,7 +87,9 @@ def test_momentum_of_two_free_bodies_is_conserved() -> None:
         kic.Joint("s", "spherical", ("a", "b"), at=(0.5, 0, 0)),
     ]
     m = kic.Mechanism("pair", bodies=bodies, joints=joints, gravity=(0, 0, 0))
-    run = m.simulate(np.linspace(0, 5, 51), near=m.at(), qd=np.random.default_rng(0).normal(size=9), **TIGHT)
+    run = m.simulate(
+        np.linspace(0, 5, 51), near=m.at(), qd=np.random.default_rng(0).normal(size=9), integrator=TIGHT
+    )
     c, P, L = run.configuration, 0.0, 0.0
     for body in bodies:
         u = np.einsum("tpn,tn->tp", c.coefficients(body.name, order=1).G, run.qd)
@@ -102,7 +109,7 @@ def test_energy_balance_includes_springs_and_dampers_of_cut_joints(name: str) ->
     laws = {"stiffness": 20.0, "damping": 0.3, "rest": 0.1}
     plain = ("revolute", "prismatic")
     m = replace(drawn, joints=tuple(replace(j, **laws) if j.type in plain else j for j in drawn.joints))
-    run = m.simulate(np.linspace(0, 0.3, 31), near=m.at(), **TIGHT)
+    run = m.simulate(np.linspace(0, 0.3, 31), near=m.at(), integrator=TIGHT)
     e = run.energy
     assert e.dissipated[-1] > 0.1
     assert np.abs(e.residual).max() < 1e-8 * np.abs(e.total).max()
@@ -218,11 +225,12 @@ def test_overflow_in_trial_steps_is_ignored(method: str) -> None:
         seen.append(bool(np.isfinite([now.q, now.qd]).all()))
         return -1e7 * now.qd
 
-    given = {"effort": brake, "qd": [0.1, 0.0], "method": method, "rtol": 1e-3, "atol": 1e-3}
+    given = {"near": m.at([0.0, 0.5]), "effort": brake, "qd": [0.1, 0.0]}
+    rough = kic.Integrator(method, rtol=1e-3, atol=1e-3, max_steps=300)
     with raises(kic.SimulationError, key="max_steps", got=300):
-        m.simulate(20.0, near=m.at([0.0, 0.5]), max_steps=300, **given)
+        m.simulate(20.0, **given, integrator=rough)
     assert all(seen)
-    slow = m.simulate(20.0, near=m.at([0.0, 0.5]), **{**given, "method": "Radau"})
+    slow = m.simulate(20.0, **given, integrator=replace(rough, method="Radau"))
     assert slow.steps < 100
 
 
@@ -231,15 +239,14 @@ def test_overflow_in_trial_steps_is_ignored(method: str) -> None:
 def test_diverging_runs_raise_simulation_errors(method: str) -> None:
     m = kic.load("horn-two-link")
     with raises(kic.SimulationError, time=0.0) as e:
-        m.simulate(1.0, near=m.at([0.0, 0.5]), qd=[1e160, 0.0], method=method)
+        m.simulate(1.0, near=m.at([0.0, 0.5]), qd=[1e160, 0.0], integrator=method)
     assert e.value.simulation.qd[0, 0] == 1e160
     with raises(kic.SimulationError, time=pytest.approx(0.012, abs=1e-3)) as e:
         m.simulate(
             [0, 20.0],
             near=m.at([0.0, 0.5]),
             effort=lambda t, now: 100 * now.qd * np.abs(now.qd),
-            method=method,
-            rtol=1e-6,
+            integrator=kic.Integrator(method, rtol=1e-6),
         )
     assert e.value.simulation.t[-1] == e.value.time > 0.012
     assert np.abs(e.value.simulation.qd[-1]).max() > 1e3
@@ -426,20 +433,10 @@ def test_platform_with_very_long_legs() -> None:
 
 
 WRONG = [
-    ({"rtol": -1}, {"key": "rtol"}),
-    ({"rtol": "fine"}, {"key": "rtol"}),
-    ({"rtol": 10}, {"key": "rtol", "got": 10}),
-    ({"rtol": True}, {"key": "rtol"}),
-    ({"atol": np.nan}, {"key": "atol"}),
-    ({"atol": 0.0}, {"key": "atol"}),
-    ({"atol": np.inf}, {"key": "atol"}),
-    ({"on_change_point": "halt"}, {"key": "on_change_point", "got": "halt"}),
-    ({"on_change_point": True}, {"key": "on_change_point", "got": True}),
-    ({"progress": "yes"}, {"key": "progress", "got": "yes"}),
+    ({"integrator": "Euler"}, {"key": "integrator", "got": "Euler"}),
+    ({"integrator": {"rtol": 1e-6}}, {"key": "integrator"}),
     ({"t": 1e-320}, {"key": "t"}),
     ({"t": [0.0, 1e-300]}, {"key": "t"}),
-    ({"max_steps": 0}, {"key": "max_steps"}),
-    ({"max_steps": True}, {"key": "max_steps"}),
     ({"t": []}, {"key": "t"}),
     ({"t": [0.0]}, {"key": "t"}),
 ]
@@ -450,3 +447,28 @@ def test_invalid_settings_raise(what: dict, data: dict) -> None:
     m = pendulum()
     with raises(kic.InputError, **data):
         m.simulate(**{"t": 1.0, "near": m.at([1.0]), **what})
+
+
+WRONG_SETTINGS = [
+    ({"method": "Euler"}, {"key": "method"}),
+    ({"method": np.array(["RK45", "BDF"])}, {"key": "method"}),
+    ({"contacts": "slide"}, {"key": "contacts", "got": "slide"}),
+    ({"rtol": -1}, {"key": "rtol"}),
+    ({"rtol": "fine"}, {"key": "rtol"}),
+    ({"rtol": 10}, {"key": "rtol", "got": 10}),
+    ({"rtol": True}, {"key": "rtol"}),
+    ({"atol": np.nan}, {"key": "atol"}),
+    ({"atol": 0.0}, {"key": "atol"}),
+    ({"atol": np.inf}, {"key": "atol"}),
+    ({"on_change_point": "halt"}, {"key": "on_change_point", "got": "halt"}),
+    ({"on_change_point": True}, {"key": "on_change_point", "got": True}),
+    ({"progress": "yes"}, {"key": "progress", "got": "yes"}),
+    ({"max_steps": 0}, {"key": "max_steps"}),
+    ({"max_steps": True}, {"key": "max_steps"}),
+]
+
+
+@pytest.mark.parametrize(("what", "data"), WRONG_SETTINGS, ids=lambda x: str(x)[:30])
+def test_invalid_settings_of_the_integrator_raise(what: dict, data: dict) -> None:
+    with raises(kic.InputError, **data):
+        kic.Integrator(**what)

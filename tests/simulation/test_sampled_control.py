@@ -1,6 +1,7 @@
 """Sampled controllers and efforts of actuators in simulations, against closed-form equations of motion."""
 
 from collections import deque
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from raising import raises
 from scipy.integrate import solve_ivp
 
 import kic
+from kic.simulation.controllers import Sampled
 
 # two links of an arm in a vertical plane: mass, length, distance of the centre of mass, inertia about it
 MASSES, LENGTHS, CENTERS, INERTIAS = (2.0, 1.5), (0.7, 0.5), (0.3, 0.2), (0.08, 0.03)
@@ -116,7 +118,7 @@ def sampled(rate, y, period, count, controller, act, delay=0.0):
 
 
 # errors of both integrators, at relative tolerances of 1e-12, grow tenfold in these runs
-RTOL = {"rtol": 1e-12, "atol": 1e-12}
+TIGHT = kic.Integrator(rtol=1e-12, atol=1e-12)
 AGREED = 1e-8
 
 
@@ -134,8 +136,9 @@ def pd(t, q, qd):
 @pytest.mark.parametrize("delay", [0.0, 4e-3, 1e-2, 2.5e-2])
 def test_samples_of_an_arm_with_delay_and_limits(delay):
     m, limits = arm(), np.array([12.0, 3.0])
-    at = kic.Sampling(1e-2, delay=delay, effort_limits={"A": 12.0, "B": (-3.0, 3.0)})
-    run = m.simulate(0.5, controller=lambda t, now: pd(t, now.q, now.qd), sample_time=at, **RTOL)
+    most = {"A": 12.0, "B": (-3.0, 3.0)}
+    held = Sampled(lambda t, now: pd(t, now.q, now.qd), 1e-2, delay=delay, effort_limits=most)
+    run = m.simulate(0.5, controller=held, integrator=TIGHT)
     known = sampled(
         arm_rate,
         np.zeros(4),
@@ -159,7 +162,10 @@ def test_samples_of_an_arm_with_delay_and_limits(delay):
 def test_fewer_actuators_than_degrees_of_freedom():
     m = arm()
     run = m.simulate(
-        0.5, controller=lambda t, now: [5.0 - now.qd[1]], actuators="B", sample_time=1e-2, **RTOL
+        0.5,
+        controller=Sampled(lambda t, now: [5.0 - now.qd[1]], 1e-2),
+        actuators="B",
+        integrator=TIGHT,
     )
     known = sampled(
         arm_rate, np.zeros(4), 1e-2, 50, lambda t, y: [5.0 - y[3]], lambda u: np.array([0.0, u[0]])
@@ -183,13 +189,13 @@ def test_more_actuators_than_degrees_of_freedom(form):
 
     by_name = {"A": lambda t, now: 3.0 - 0.2 * now.qd[0], "S": lambda t, now: 20.0 * np.cos(now.q[0])}
     given = {
-        "sampled": {"controller": lambda t, now: law(t, *now.q, *now.qd), "sample_time": 1e-2},
+        "sampled": {"controller": Sampled(lambda t, now: law(t, *now.q, *now.qd), 1e-2)},
         "function": {"effort": lambda t, now: law(t, *now.q, *now.qd)},
         "constants": {"effort": [1.0, -4.0]},
         "names": {"effort": by_name},
     }[form]  # fmt: skip
     acting = {} if form == "names" else {"actuators": ["A", "S"]}
-    run = m.simulate(np.arange(101) * 1e-2, qd=[0.4], **given, **acting, **RTOL)
+    run = m.simulate(np.arange(101) * 1e-2, qd=[0.4], **given, **acting, integrator=TIGHT)
     known = sampled(rate, start, 1e-2, 100, lambda t, y: law(t, *y), lambda u: u)
     assert np.abs(np.hstack([run.q, run.qd]) - known).max() < AGREED
     assert np.abs(run.energy.residual).max() < 1e-9
@@ -206,7 +212,7 @@ def test_more_actuators_than_degrees_of_freedom(form):
 def test_actuators_hold_where_coordinates_do_not_drive():
     """A run passes the dead centre of its coordinate, where others replace it, with efforts of actuators."""
     m = slider_crank()
-    run = m.simulate(np.arange(101) * 1e-2, effort={"A": 1.5}, wrt="S", qd=[0.1], **RTOL)
+    run = m.simulate(np.arange(101) * 1e-2, effort={"A": 1.5}, wrt="S", qd=[0.1], integrator=TIGHT)
     assert run.charts > 1
     start = np.array([np.pi / 2, 0.1 / slide(np.pi / 2)[1]])
     known = sampled(
@@ -224,7 +230,8 @@ def test_actuators_hold_where_coordinates_do_not_drive():
 @pytest.mark.slow
 def test_measured_rows_noise_and_quantization():
     m = arm()
-    at = kic.Sampling(
+    held = Sampled(
+        lambda t, now: [0.0, -now.qd[0]],
         time=1e-3,
         measured=["B", "tip.x"],
         noise={"B": 1e-3},
@@ -232,7 +239,7 @@ def test_measured_rows_noise_and_quantization():
         rate_noise=2e-2,
         rng=7,
     )
-    run = m.simulate(0.4, controller=lambda t, now: [0.0, -now.qd[0]], sample_time=at)
+    run = m.simulate(0.4, controller=held)
     assert run.control.measured == ("B", "tip.x")
     true = np.stack([run["B"], run["tip.x"]], axis=1)[:-1]
     off = run.control.q - true
@@ -240,7 +247,7 @@ def test_measured_rows_noise_and_quantization():
     assert 0.85e-3 < off[:, 0].std() < 1.15e-3
     assert np.abs(off[:, 1]).max() <= 0.5e-2 * (1 + 1e-9)
     assert np.abs(run.control.q[:, 1] / 1e-2 - np.round(run.control.q[:, 1] / 1e-2)).max() < 1e-9
-    again = m.simulate(0.4, controller=lambda t, now: [0.0, -now.qd[0]], sample_time=at)
+    again = m.simulate(0.4, controller=held)
     assert np.array_equal(again.control.q, run.control.q)
 
 
@@ -251,7 +258,7 @@ def test_measured_state_closes_the_loops():
         seen.append((now.q.copy(), m._model.values(["A", "S"], now.state[None])[0]))
         return [0.0]
 
-    m.simulate(0.02, controller=watch, sample_time=kic.Sampling(1e-3, noise=0.05, rng=1))
+    m.simulate(0.02, controller=Sampled(watch, 1e-3, noise=0.05, rng=1))
     for q, (a, x) in seen:
         assert abs(a - q[0]) < 1e-12
         assert abs(x - slide(a)[0]) < 1e-12
@@ -266,8 +273,7 @@ def test_the_controller_sees_the_efforts_within_limits():
         state["last"] = state["sum"] + 5 * (GOAL - now.q)
         return state["last"]
 
-    at = kic.Sampling(1e-2, effort_limits=[10.0, 2.0])
-    run = m.simulate(1.0, controller=pi, sample_time=at)
+    run = m.simulate(1.0, controller=Sampled(pi, 1e-2, effort_limits=[10.0, 2.0]))
     assert (run.control.effort != run.control.command).any()
     applied = np.vstack([np.zeros(2), run.control.effort[:-1]])
     total, command = np.zeros(2), []
@@ -283,7 +289,7 @@ def test_controllers_of_the_package_and_other_methods():
     go = kic.trajectory.quintic({"A": 0.0, "B": 0.0}, {"A": 0.5, "B": 0.3}, 0.3)
     law = kic.controllers.ComputedTorque(m, go, kp=400.0, kd=40.0)
     runs = [
-        m.simulate(0.3, controller=law, sample_time=2e-3, method=method)
+        m.simulate(0.3, controller=Sampled(law, 2e-3), integrator=method)
         for method in ("DOP853", "RK45", "LSODA", "Radau")
     ]
     assert np.abs(runs[0].q[-1] - [0.5, 0.3]).max() < 1e-3
@@ -295,9 +301,8 @@ def test_controllers_of_the_package_and_other_methods():
 def test_a_sampled_run_is_saved_and_continued(tmp_path, delay):
     m = slider_crank()
     given = {
-        "controller": lambda t, now: [1.0 - now.qd[0], 2.0],
+        "controller": Sampled(lambda t, now: [1.0 - now.qd[0], 2.0], 1e-3, delay=delay),
         "actuators": ["A", "S"],
-        "sample_time": kic.Sampling(1e-3, delay=delay),
     }
     whole, first = m.simulate(0.1, **given), m.simulate(0.05, **given)
     first.save(tmp_path / "run.npz")
@@ -315,17 +320,15 @@ def test_a_sampled_run_is_saved_and_continued(tmp_path, delay):
 @pytest.mark.parametrize(
     ("given", "key"),
     [
-        ({"controller": lambda t, now: [0.0, 0.0]}, "sample_time"),
-        ({"sample_time": 1e-3}, "sample_time"),
-        ({"controller": 3.0, "sample_time": 1e-3}, "controller"),
-        ({"controller": lambda t, now: [0.0], "sample_time": 1e-3}, "controller"),
-        ({"controller": lambda t, now: [0.0, 0.0], "sample_time": 0.0}, "sample_time"),
+        ({"controller": lambda t, now: [0.0, 0.0]}, "controller"),
+        ({"controller": 3.0}, "controller"),
+        ({"controller": Sampled(lambda t, now: [0.0], 1e-3)}, "controller"),
+        ({"controller": Sampled(lambda t, now: [0.0, 0.0], 1e-12)}, "time"),
         ({"effort": {"A": 1.0}, "actuators": ["A"]}, "actuators"),
         ({"effort": [1.0], "actuators": ["A", "A"]}, "actuators"),
         ({"actuators": []}, "actuators"),
         ({"effort": lambda t, q, qd: q}, "effort"),
         ({"effort": {"A": lambda t: t}}, "effort"),
-        ({"controller": lambda t, q, qd: q, "sample_time": 1e-3}, "controller"),
         ({"effort": {"A": kic.controllers.GravityCompensation(arm())}}, "effort"),
     ],
 )
@@ -338,16 +341,29 @@ def test_wrong_samplings():
     for key in ("noise", "rate_noise", "quantization", "rate_quantization"):
         for value in (-1.0, [1.0], np.nan, np.inf, "much"):
             with raises(kic.InputError, key=key):
-                arm().simulate(
-                    0.1, controller=lambda t, now: now.q, sample_time=kic.Sampling(1e-3, **{key: value})
-                )
+                arm().simulate(0.1, controller=Sampled(lambda t, now: now.q, 1e-3, **{key: value}))
+    for wrong in (3.0, None, lambda t, q, qd: q, Sampled(lambda t, now: now.q, 1e-3)):
+        with raises(kic.InputError, key="controller"):
+            Sampled(wrong, 1e-3)
+    for wrong in (0.0, "1 ms", np.inf):
+        with raises(kic.InputError, key="time"):
+            Sampled(lambda t, now: now.q, wrong)
     with raises(kic.InputError, key="delay"):
-        kic.Sampling(1e-3, delay=-1.0)
+        Sampled(lambda t, now: now.q, 1e-3, delay=-1.0)
     with raises(kic.InputError, key="rng"):
-        arm().simulate(0.1, controller=lambda t, now: now.q, sample_time=kic.Sampling(1e-3, rng=-1))
-    at = kic.Sampling(1e-3, effort_limits={"C": 1.0})
+        arm().simulate(0.1, controller=Sampled(lambda t, now: now.q, 1e-3, rng=-1))
     with pytest.raises(kic.UnknownNameError):
-        arm().simulate(0.1, controller=lambda t, now: now.q, sample_time=at)
+        arm().simulate(0.1, controller=Sampled(lambda t, now: now.q, 1e-3, effort_limits={"C": 1.0}))
+
+
+@pytest.mark.parametrize("law", [lambda t, now: [0.0, 0.0], kic.controllers.GravityCompensation(arm())])
+def test_the_remedy_for_a_controller_that_is_not_sampled_works(law):
+    with raises(kic.InputError, key="controller") as caught:
+        arm().simulate(0.01, controller=law)
+    remedy = "Write `controllers.Sampled(controller, sample_time)`, or pass a continuous one as `effort`."
+    assert str(caught.value).endswith(remedy)
+    assert len(arm().simulate(0.01, controller=Sampled(law, 1e-3)).control.t) == 10
+    arm().simulate(0.01, effort=law)
 
 
 def test_declared_limits_of_some_actuators_and_a_class():
@@ -361,8 +377,8 @@ def test_declared_limits_of_some_actuators_and_a_class():
             return [100.0]
 
     declared = arm().replace("A", effort_limits=5.0).replace("B", effort_limits=1.0)
-    at = kic.Sampling(1e-2, effort_limits=True)
-    run = declared.simulate(0.05, controller=Push(), actuators="A", sample_time=at)
+    held = Sampled(Push(), 1e-2, effort_limits=True)
+    run = declared.simulate(0.05, controller=held, actuators="A")
     assert run.control.actuators == ("A",)
     assert (run.control.effort == 5.0).all()
 
@@ -371,8 +387,8 @@ def test_limits_and_events_between_samples():
     """A run with events finds them between samples, at the time of a run without interruption."""
     m = arm()
     hold = {"events": lambda t, now: now.q[0] + 0.3}
-    run = m.simulate(0.5, effort=[1.0, 0.2], **hold, **RTOL)
-    at = m.simulate(0.5, controller=lambda t, now: [1.0, 0.2], sample_time=7e-3, **hold, **RTOL)
+    run = m.simulate(0.5, effort=[1.0, 0.2], **hold, integrator=TIGHT)
+    at = m.simulate(0.5, controller=Sampled(lambda t, now: [1.0, 0.2], 7e-3), **hold, integrator=TIGHT)
     assert len(run.events) == len(at.events) == 1
     assert abs(run.events[0][0] - at.events[0][0]) < 1e-9
 
@@ -386,7 +402,7 @@ def test_a_platform_at_one_kilohertz():
     def law(t, now):
         return rest + 5e4 * (home + 0.02 * np.sin(6 * t) - now.q) - 2e3 * now.qd
 
-    run = m.simulate(1.0, controller=law, sample_time=1e-3)
+    run = m.simulate(1.0, controller=Sampled(law, 1e-3))
     assert len(run.control.t) == 1000
     assert np.abs(run.energy.residual).max() < 1e-9 * np.abs(run.energy.total).max()
     assert run.closure.max() < 1e-12
@@ -407,10 +423,8 @@ def test_a_spatial_arm_against_mujoco():
     def law(q, v):
         return np.array([200.0] * 4 + [40.0] * 3) * (goal - q) - np.array([25.0] * 4 + [3.0] * 3) * v
 
-    at = kic.Sampling(4e-3, delay=4e-3, effort_limits=limits)
-    run = m.simulate(
-        0.2, controller=lambda t, now: law(now.q, now.qd), sample_time=at, near=m.at(start), **RTOL
-    )
+    held = Sampled(lambda t, now: law(now.q, now.qd), 4e-3, delay=4e-3, effort_limits=limits)
+    run = m.simulate(0.2, controller=held, near=m.at(start), integrator=TIGHT)
     data = mujoco.MjData(model)
     data.qpos[:] = start
     held, waiting, found = np.zeros(7), np.zeros(7), [start.copy()]
@@ -442,18 +456,17 @@ def test_actuators_that_are_no_coordinates(name):
     def law(t, now):
         return rest + scale * (home + 0.02 * np.sin(9 * t) - now.q) - 0.1 * scale * now.qd
 
-    own = m.simulate(0.1, controller=law, sample_time=2e-3, **RTOL)
-    at = kic.Sampling(2e-3, measured=motors)
-    run = m.simulate(0.1, wrt=wrt, actuators=motors, controller=law, sample_time=at, **RTOL)
+    own = m.simulate(0.1, controller=Sampled(law, 2e-3), integrator=TIGHT)
+    held = Sampled(law, 2e-3, measured=motors)
+    run = m.simulate(0.1, wrt=wrt, actuators=motors, controller=held, integrator=TIGHT)
     assert run.charts == 2  # in the coordinates of the motors
     steps = m.simulate(
         0.1,
         effort=lambda t, now: np.zeros(len(motors)),
         wrt=wrt,
         actuators=motors,
-        controller=law,
-        sample_time=at,
-        **RTOL,
+        controller=held,
+        integrator=TIGHT,
     )
     assert steps.charts == 1
     for other in (run, steps):
@@ -468,9 +481,8 @@ def test_a_continued_run_keeps_the_clock_of_its_controller():
     """Samples stay 1 ms apart, wherever the earlier run ended, also before its next sample."""
     m = slider_crank()
     given = {
-        "controller": lambda t, now: [1.0 - now.qd[0] + t, 2.0],
+        "controller": Sampled(lambda t, now: [1.0 - now.qd[0] + t, 2.0], 1e-3, delay=4e-4),
         "actuators": ["A", "S"],
-        "sample_time": kic.Sampling(1e-3, delay=4e-4),
     }
     run, whole = m.simulate(0.0104, **given), m.simulate(0.02, **given)
     for end in (0.0107, 0.0142, 0.015, 0.02):
@@ -479,7 +491,7 @@ def test_a_continued_run_keeps_the_clock_of_its_controller():
     assert np.abs(run.control.effort - whole.control.effort).max() < 1e-8
     assert np.abs(run.q[-1] - whole.q[-1]).max() < 1e-9
     # another sample time continues from the last sample
-    other = m.simulate(0.03, near=run, **{**given, "sample_time": kic.Sampling(3e-3)})
+    other = m.simulate(0.03, near=run, **{**given, "controller": replace(given["controller"], time=3e-3)})
     assert other.control.t[20:] == pytest.approx([0.022, 0.025, 0.028], abs=1e-12)
 
 
@@ -495,8 +507,8 @@ def test_pending_efforts_keep_their_delay(later):
     def law(t, now):
         return 1.0 + 1000 * t**2
 
-    first = m.simulate(0.01, controller=law, sample_time=kic.Sampling(2e-3, delay=5e-3))
-    run = m.simulate(0.02, near=first, controller=law, sample_time=kic.Sampling(2e-3, delay=later))
+    first = m.simulate(0.01, controller=Sampled(law, 2e-3, delay=5e-3))
+    run = m.simulate(0.02, near=first, controller=Sampled(law, 2e-3, delay=later))
     t = 2e-3 * np.arange(10)
     assert run.control.t == pytest.approx(t, abs=1e-12)
     assert run.control.effective == pytest.approx(t + np.where(t < 0.00999, 5e-3, later), abs=1e-12)
@@ -529,8 +541,8 @@ def test_sampled_voltages_against_scipy(inductance):
         seen.append(now.current.copy())
         return [40.0 * (0.5 - now.q[0]) - 2.0 * now.qd[0] + 3.0]
 
-    at = kic.Sampling(period, delay=delay, gives="voltages", voltage_limits=most)
-    run = m.simulate(0.1, controller=law, sample_time=at, voltage=0.0, rtol=1e-11, atol=1e-11)
+    held = Sampled(law, period, delay=delay, gives="voltages", voltage_limits=most)
+    run = m.simulate(0.1, controller=held, voltage=0.0, integrator=kic.Integrator(rtol=1e-11, atol=1e-11))
     J = 0.02 + mass * length**2 + ratio**2 * Jr
 
     def rates(t, x, voltage):
@@ -564,36 +576,32 @@ def test_controllers_of_voltages_are_sampled(tmp_path):
     start = float(m.at().value("A"))
     go = kic.trajectory.quintic({"A": start}, {"A": start + 0.4}, 0.3)
     control = kic.controllers.ComputedVoltage(m, go, kp=400.0, kd=40.0)
-    fine = m.simulate(0.3, controller=control, sample_time=1e-4, voltage=0.0)
+    fine = m.simulate(0.3, controller=Sampled(control, 1e-4), voltage=0.0)
     assert np.abs(fine.q - go(fine.t).q).max() < 2e-3
     fine.save(tmp_path / "run.npz")
     loaded = kic.results.Simulation.load(tmp_path / "run.npz")
     assert loaded.control.actuators == fine.control.actuators == ("motor",)
     assert np.array_equal(loaded.control.effort, fine.control.effort)
     assert np.abs(fine.voltage[:-1] - fine.control.effort).max() == 0.0
-    sampling = kic.Sampling(1e-3, gives="efforts", effort_limits=1.0)
-    for given, key in (
-        ({}, "voltage"),
-        ({"voltage": 0.0, "sample_time": kic.Sampling(1e-3, effort_limits=1.0)}, "effort_limits"),
-        ({"voltage": 0.0, "sample_time": sampling}, "effort"),
-        (
-            {"sample_time": kic.Sampling(1e-3, voltage_limits=1.0), "controller": lambda t, now: 0.0},
-            "voltage_limits",
-        ),
+    for voltage, held, key in (
+        (None, Sampled(control, 1e-3), "voltage"),
+        (0.0, Sampled(control, 1e-3, effort_limits=1.0), "effort_limits"),
+        (0.0, Sampled(control, 1e-3, gives="efforts", effort_limits=1.0), "effort"),
+        (None, Sampled(lambda t, now: 0.0, 1e-3, voltage_limits=1.0), "voltage_limits"),
     ):
         with raises(kic.InputError, key=key):
-            m.simulate(0.1, **{"controller": control, "sample_time": 1e-3, **given})
+            m.simulate(0.1, controller=held, voltage=voltage)
     with raises(kic.InputError, key="gives"):
-        kic.Sampling(1e-3, gives="currents")
+        Sampled(control, 1e-3, gives="currents")
 
 
 def test_noise_goes_on_in_a_continued_run() -> None:
     m = kic.load("four-bar")
-    sampling = kic.Sampling(0.01, noise=0.1)
-    whole = m.simulate(0.09, controller=lambda t, now: [0.0], sample_time=sampling)
-    part = m.simulate(0.03, controller=lambda t, now: [0.0], sample_time=sampling)
+    held = Sampled(lambda t, now: [0.0], 0.01, noise=0.1)
+    whole = m.simulate(0.09, controller=held)
+    part = m.simulate(0.03, controller=held)
     for end in (0.06, 0.09):
-        part = m.simulate(end, near=part, controller=lambda t, now: [0.0], sample_time=sampling)
+        part = m.simulate(end, near=part, controller=held)
     assert len(whole.control.t) == len(part.control.t)
     assert np.abs(whole.control.q - part.control.q).max() < 1e-6
 

@@ -13,7 +13,7 @@ from scipy.linalg import expm
 
 import kic
 
-TIGHT = {"rtol": 1e-11, "atol": 1e-12}
+TIGHT = kic.Integrator(rtol=1e-11, atol=1e-12)
 CIRCUIT = {"resistance": 0.8, "torque_constant": 0.03, "speed_constant": 0.033}
 
 
@@ -50,7 +50,7 @@ def test_motor_on_a_disc_matches_the_matrix_exponential(inductance: float) -> No
     k, e, R, b = CIRCUIT["torque_constant"], CIRCUIT["speed_constant"], CIRCUIT["resistance"], 1e-4
     I = 1e-3 + n**2 * 2e-5
     t = np.linspace(0, 0.5, 26)
-    run = m.simulate(t, near=m.at([0.2]), voltage=[V], qd=[0.4], current=[0.3], **TIGHT)
+    run = m.simulate(t, near=m.at([0.2]), voltage=kic.Voltage([V], current=[0.3]), qd=[0.4], integrator=TIGHT)
     if inductance:
         A = np.array(
             [[-n * n * b / I, n * k / I, 0], [-e * n / inductance, -R / inductance, V / inductance], [0] * 3]
@@ -87,10 +87,9 @@ def test_motor_quantities_match_drive(name: str) -> None:
     K, M = len(m.motors), m.dof
     rng = np.random.default_rng(0)
     V, T, qd = 3 * rng.normal(size=K), 0.1 * rng.normal(size=M), 0.1 * rng.normal(size=M)
-    given = {"qd": qd, "current": rng.normal(size=K), "wrt": wrt, "effort": T}
-    run = m.simulate(
-        np.linspace(0, 0.03, 7), near=m.at(), voltage=lambda t, now: V * (1 + t), **given, **TIGHT
-    )
+    led = kic.Voltage(lambda t, now: V * (1 + t), current=rng.normal(size=K))
+    given = {"qd": qd, "wrt": wrt, "effort": T}
+    run = m.simulate(np.linspace(0, 0.03, 7), near=m.at(), voltage=led, **given, integrator=TIGHT)
     c, train = run.configuration, m._model.drive_train
     shafts = train.shafts(c.coefficients(train.joints, order=2, wrt=wrt))
     made = np.einsum("tkm,tk->tm", shafts.G, run.torque)
@@ -104,7 +103,7 @@ def test_motor_quantities_match_drive(name: str) -> None:
     assert mismatch(run.voltage, held) < 1e-11
     assert mismatch(run.voltage, V * (1 + run.t[:, None])) < 1e-14
     # nothing on top: the currents are those of motor_demand()
-    alone = m.simulate([0, 0.02, 0.03], near=m.at(), voltage=V, qd=qd, wrt=wrt, **TIGHT)
+    alone = m.simulate([0, 0.02, 0.03], near=m.at(), voltage=V, qd=qd, wrt=wrt, integrator=TIGHT)
     quick = replace(m, motors=[replace(motor, inductance=0.0) for motor in m.motors])
     drive = quick.at(alone.q if wrt is None else {w: alone[w] for w in wrt}, near=quick.at()).motor_demand(
         alone.qd, alone.qdd, wrt=wrt
@@ -121,7 +120,7 @@ def test_energy_balance_across_chart_switches(inductance: float) -> None:
     m = four_bar(inductance)
     t = 0.9 * np.linspace(0, 1, 1201) ** 2  # close together while the circuit settles
     own, rocker = (
-        m.simulate(t, near=m.at(), voltage=lambda t, now: [9 + np.sin(20 * t)], wrt=wrt, **TIGHT)
+        m.simulate(t, near=m.at(), voltage=lambda t, now: [9 + np.sin(20 * t)], wrt=wrt, integrator=TIGHT)
         for wrt in ("A", "D")
     )
     assert rocker.charts > 1 == own.charts
@@ -151,9 +150,9 @@ def test_sources_of_torque_are_efforts() -> None:
     ]
     m = replace(arm, motors=motors)
     torque, more = np.array([0.9, -0.3]), np.array([0.5, 0.2])
-    run = m.simulate(t, near=m.at([0.1, 0.2]), voltage=torque, effort=more, **TIGHT)
+    run = m.simulate(t, near=m.at([0.1, 0.2]), voltage=torque, effort=more, integrator=TIGHT)
     same = arm.simulate(
-        t, near=arm.at([0.1, 0.2]), effort=torque @ [[20.0, 0.0], [1.0, -10.0]] + more, **TIGHT
+        t, near=arm.at([0.1, 0.2]), effort=torque @ [[20.0, 0.0], [1.0, -10.0]] + more, integrator=TIGHT
     )
     assert np.abs(run.q - same.q).max() < 1e-9
     assert np.isnan(run.current).all()
@@ -170,7 +169,9 @@ def test_prescribed_motion_with_motors() -> None:
     m = five_bar()
     a = float(m.at().value("A"))
     led = lambda t: (a + 0.2 * t**2, 0.4 * t, 0.4)  # noqa: E731
-    run = m.simulate([0, 0.05, 0.1], near=m.at(), prescribed={"A": led}, voltage=[4.0, -2.0], **TIGHT)
+    run = m.simulate(
+        [0, 0.05, 0.1], near=m.at(), prescribed={"A": led}, voltage=[4.0, -2.0], integrator=TIGHT
+    )
     c, train = run.configuration, m._model.drive_train
     N = train.shafts(c.coefficients(train.joints, order=1)).G
     need = c.dynamics(motors=True).inverse_dynamics(run.qd, run.qdd) - np.einsum("tkm,tk->tm", N, run.torque)
@@ -190,7 +191,12 @@ def test_small_disturbances_match_the_state_space_model() -> None:
     linear = d.B @ step
     off = []
     for size in (1e-2, 1e-1):
-        run = m.simulate(t, near=start, voltage=hold.voltage + size * step, current=hold.current, **TIGHT)
+        run = m.simulate(
+            t,
+            near=start,
+            voltage=kic.Voltage(hold.voltage + size * step, current=hold.current),
+            integrator=TIGHT,
+        )
         last = np.concatenate([run.q[-1] - run.q[0], run.qd[-1], run.current[-1] - hold.current])
         off.append(np.abs(last - size * linear).max())
     assert off[1] < 1e-2 * np.abs(linear).max() * 1e-1
@@ -202,17 +208,24 @@ def test_save_continue_and_interpolate(tmp_path) -> None:
     m = five_bar()
     volts = lambda t, now: [6 * np.sin(9 * t), -3 * now.qd[0]]  # noqa: E731
     t = np.linspace(0, 0.4, 81)
-    whole = m.simulate(t, near=m.at(), voltage=volts, current=[1.0, np.nan], **TIGHT)
-    half = m.simulate(t[:41], near=m.at(), voltage=volts, current=[1.0, np.nan], **TIGHT)
+    whole = m.simulate(t, near=m.at(), voltage=kic.Voltage(volts, current=[1.0, np.nan]), integrator=TIGHT)
+    half = m.simulate(
+        t[:41], near=m.at(), voltage=kic.Voltage(volts, current=[1.0, np.nan]), integrator=TIGHT
+    )
     half.save(tmp_path / "half.npz")
     half = kic.results.Simulation.load(tmp_path / "half.npz")
     assert half.motors == ("P", "Q")
-    run = m.simulate(t[40:], near=half, voltage=volts, **TIGHT)
+    run = m.simulate(t[40:], near=half, voltage=volts, integrator=TIGHT)
     for key in ("q", "current", "voltage", "torque"):
         assert mismatch(getattr(run, key), getattr(whole, key)) < 1e-7, key
     for key in ("electrical", "heat", "magnetic", "residual"):
         assert np.abs(getattr(run.energy, key) - getattr(whole.energy, key)).max() < 1e-8, key
-    fine = m.simulate(np.linspace(0, 0.4, 161), near=m.at(), voltage=volts, current=[1.0, 0.0], **TIGHT)
+    fine = m.simulate(
+        np.linspace(0, 0.4, 161),
+        near=m.at(),
+        voltage=kic.Voltage(volts, current=[1.0, 0.0]),
+        integrator=TIGHT,
+    )
     late = fine.t > 0.03  # after the circuit has settled
     between = whole.current_at(fine.t[late])
     assert np.abs(between[:, 0] - fine.current[late, 0]).max() < 1e-5 * np.abs(fine.current[:, 0]).max()
@@ -265,13 +278,15 @@ def test_functions_receive_currents() -> None:
         return now.current[1] - 3.7
 
     trips.terminal = True
-    run = m.simulate(np.linspace(0, 0.2, 11), near=m.at(), voltage=volts, events=[other, trips], **TIGHT)
+    run = m.simulate(
+        np.linspace(0, 0.2, 11), near=m.at(), voltage=volts, events=[other, trips], integrator=TIGHT
+    )
     assert run.stopped.endswith("by trips")
     assert run.current[-1, 0] == pytest.approx(1.5, abs=1e-9)
     assert all(np.isnan(i[1]) and np.isfinite(i[0]) for i in seen)
     (when, which), (last, stop) = run.events
     assert (which, stop, last) == (0, 1, run.t[-1])
-    again = m.simulate([0, when], near=m.at(), voltage=volts, **TIGHT)
+    again = m.simulate([0, when], near=m.at(), voltage=volts, integrator=TIGHT)
     assert again.current[-1, 1] == pytest.approx(3.7, abs=1e-9)
 
 
@@ -292,10 +307,10 @@ REFUSED = [
     ({"key": "voltage", "name": "M"}, lambda: go(voltage=lambda t, now: [np.nan if t > 0.03 else 1.0])),
     ({"motors": ()}, lambda: go(BARE, voltage=lambda t, now: [])),
     ({"motors": ("M",)}, lambda: go(DRY, voltage=[1.0])),
-    ({"key": "current", "got": [1.0, 2.0]}, lambda: go(voltage=[1.0], current=[1.0, 2.0])),
-    ({"key": "current"}, lambda: go(voltage=[1.0], current=[np.nan])),
-    ({"key": "current"}, lambda: go(current=[1.0])),
-    ({"key": "current"}, lambda: M.simulate(0.2, near=RUN, voltage=[1.0], current=[1.0])),
+    ({"key": "current", "got": [1.0, 2.0]}, lambda: go(voltage=kic.Voltage([1.0], current=[1.0, 2.0]))),
+    ({"key": "current"}, lambda: go(voltage=kic.Voltage([1.0], current=[np.nan]))),
+    ({"key": "current"}, lambda: go(voltage=kic.Voltage(None, current=[1.0]))),
+    ({"key": "current"}, lambda: M.simulate(0.2, near=RUN, voltage=kic.Voltage([1.0], current=[1.0]))),
     ({"key": "voltage"}, lambda: M.simulate(0.2, near=RUN)),
     ({"key": "voltage"}, lambda: M.simulate(0.2, near=FREE, voltage=[1.0])),
 ]

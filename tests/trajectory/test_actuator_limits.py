@@ -308,8 +308,8 @@ def test_limits_have_one_spelling_everywhere():
                                 effort_limits=of(motors)).effort,
         lambda of: kic.trajectory.fastest(path, m, effort_limits=of(m.coordinates), actuators=m.coordinates,
                                           grid=21).t[-1],
-        lambda of: m.simulate(0.01, controller=lambda t, now: [9e3, -9e3],
-                              sample_time=kic.Sampling(5e-3, effort_limits=of(m.coordinates))).control.effort,
+        lambda of: m.simulate(0.01, controller=kic.controllers.Sampled(
+            lambda t, now: [9e3, -9e3], 5e-3, effort_limits=of(m.coordinates))).control.effort,
         lambda of: kic.grip_forces(contacts, [0, -6, 0], jacobian=J, joints=("l", "r"),
                                    effort_limits=of(("l", "r"))).effort,
         lambda of: kic.metrics.force("tip.x", effort_limits=of(m.coordinates), load=False)(c),
