@@ -257,6 +257,7 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
     if before is not None:
         return np.asarray(before.current[-1][train.is_inductive])
     a = as_numbers(np.zeros(len(train.names)) if current is None else current)
+    a = None if a is None else np.atleast_1d(a)
     if (
         a is None
         or a.dtype != np.float64
@@ -264,8 +265,8 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
         or not np.isfinite(a[train.is_inductive]).all()
     ):
         raise InputError(
-            f"`current` must be {len(train.names)} numbers, one for each of {', '.join(train.names)}, "
-            f"finite for motors with inductance; got {short_repr(current)}.",
+            f"`current` must be {counted(len(train.names), 'number')}, one for each of "
+            f"{', '.join(train.names)}, finite for motors with inductance; got {short_repr(current)}.",
             key="current",
             got=current,
         )

@@ -50,7 +50,7 @@ def test_motor_on_a_disc_matches_the_matrix_exponential(inductance: float) -> No
     k, e, R, b = CIRCUIT["torque_constant"], CIRCUIT["speed_constant"], CIRCUIT["resistance"], 1e-4
     I = 1e-3 + n**2 * 2e-5
     t = np.linspace(0, 0.5, 26)
-    run = m.simulate(t, near=m.at([0.2]), voltage=kic.Voltage([V], current=[0.3]), qd=[0.4], integrator=TIGHT)
+    run = m.simulate(t, near=m.at([0.2]), voltage=kic.Voltage([V], current=0.3), qd=[0.4], integrator=TIGHT)
     if inductance:
         A = np.array(
             [[-n * n * b / I, n * k / I, 0], [-e * n / inductance, -R / inductance, V / inductance], [0] * 3]
