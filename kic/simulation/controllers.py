@@ -1134,9 +1134,8 @@ class Sampled:
     Examples
     --------
     >>> arm = kic.load("horn-two-link")
-    >>> encoders = {"quantization": 2 * np.pi / 8192, "delay": 5e-4}
-    >>> pd = lambda t, now: -50 * now.q - 5 * now.qd
-    >>> held = kic.controllers.Sampled(pd, 1e-3, **encoders, effort_limits=40.0)
+    >>> pd, step = lambda t, now: -50 * now.q - 5 * now.qd, 2 * np.pi / 8192
+    >>> held = kic.controllers.Sampled(pd, 1e-3, quantization=step, delay=5e-4, effort_limits=40.0)
     >>> run = arm.simulate(0.1, controller=held, near=arm.at([0.1, 0.0]))
     >>> run.control.t.shape, run.control.effort.shape
     ((100,), (100, 2))
