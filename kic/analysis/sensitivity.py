@@ -13,7 +13,7 @@ import numpy as np
 from kic.description.description import KINDS, Part
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Distance, Frame, Joint
-from kic.errors import InputError, KicError, invalid, short_repr, unknown
+from kic.errors import InputError, KicError, UnknownNameError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function
@@ -107,11 +107,21 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
                 f"`{key}` to the description.",
                 name=name,
             )
-        raise unknown("number", name, mechanism.name, available)
+        if not name.endswith(".length"):
+            raise unknown("number", name, mechanism.name, available)
     candidates = [
         other for kind in KINDS for one in getattr(mechanism, kind) for other, _ in parameters_of(one)
     ]
-    raise unknown("number", name, mechanism.name, [*candidates, *gravity])
+    candidates += gravity
+    placed = [joint.name for joint in mechanism.joints if joint.at is not None]
+    if name.endswith(".length") and placed:
+        raise UnknownNameError(
+            f"No number '{name}' in '{mechanism.name}'. Lengths follow from positions: name these, such as "
+            f"'{placed[-1]}.at.x', or give `kic.sensitivity` a function of the lengths.",
+            name=name,
+            candidates=tuple(candidates),
+        )
+    raise unknown("number", name, mechanism.name, candidates)
 
 
 def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: float) -> Mechanism:

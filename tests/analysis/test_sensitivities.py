@@ -861,6 +861,10 @@ UNKNOWN = [
     ("gravity.w", "Did you mean 'gravity.z'"),
     ("B.value.2", "No number 'B.value.2' in 'four-bar'"),
     ("", "No number '' in 'four-bar'"),
+    (
+        "coupler.length",
+        "Lengths follow from positions: name these, such as 'D.at.x', or give `kic.sensitivity`",
+    ),
 ]
 
 
