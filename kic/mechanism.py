@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -13,7 +13,7 @@ import numpy as np
 
 from kic.configuration import Configuration
 from kic.description import contacts, couplings
-from kic.description.description import MechanismDescription, Part, added, edited, removed
+from kic.description.description import Info, MechanismDescription, Part, added, edited, removed
 from kic.description.motors import list_motors
 from kic.description.units import DEGREES_ANGLE_MIN, rate_unit, warn_of_degrees
 from kic.errors import ConfigurationError, InputError
@@ -103,8 +103,10 @@ class Mechanism(Printable, MechanismDescription):
         may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
         `internal_loads`, static efforts and reports use them by default. The attribute is the tuple of single
         rows.
-    title, about, source, drawing : str
+    title, about, source, drawing : str, optional
         Texts: a headline, a description, the source of the numbers, and the reference configuration.
+    info : results.Info
+        Texts of another mechanism, in place of those that are not given. The attribute has all texts.
     units : Units
         Names of the units, for labels only; angles are radians.
     remarks : sequence of str
@@ -156,6 +158,7 @@ class Mechanism(Printable, MechanismDescription):
         "degrees_of_freedom": "dof",
         "solve": "at(values)",
         "close": "at(values)",
+        **{text: f"info.{text}" for text in ("title", "about", "source", "drawing")},
     }
 
     if TYPE_CHECKING:  # for users' type checkers: sequences become tuples
@@ -180,10 +183,11 @@ class Mechanism(Printable, MechanismDescription):
             closure_tolerance: float = 0.0,
             coordinates: str | Iterable[str] | None = None,
             actuators: str | Iterable[str] | None = None,
-            title: str = "",
-            about: str = "",
-            source: str = "",
-            drawing: str = "",
+            title: str | None = None,
+            about: str | None = None,
+            source: str | None = None,
+            drawing: str | None = None,
+            info: Info = ...,
             units: Units = ...,
             remarks: Iterable[str] = (),
         ) -> None: ...
@@ -1501,7 +1505,7 @@ class Mechanism(Printable, MechanismDescription):
 
     def _parts_sheet(self, account: str) -> Summary:
         """Return a table of the parts, with an account of the mobility."""
-        sheet = Summary(f"{self.name}: {self.title}" if self.title else self.name)
+        sheet = Summary(f"{self.name}: {self.info.title}" if self.info.title else self.name)
         if account:
             sheet.say(account)
         for kind in ("coordinates", "actuators"):
@@ -1549,3 +1553,7 @@ class Mechanism(Printable, MechanismDescription):
             )
         list_motors(sheet, self.motors)
         return sheet
+
+
+for _text in (f.name for f in fields(Info)):  # `dataclasses.replace` gives `info` in place of these arguments
+    del Mechanism.__dataclass_fields__[_text]

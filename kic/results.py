@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kic.analysis.input_sets import IndependentSet as IndependentSet, IndependentSets as IndependentSets
     from kic.analysis.singularities import Singularities as Singularities, Singularity as Singularity
     from kic.analysis.whole_body import CentroidalMomentum as CentroidalMomentum
+    from kic.description.description import Info as Info
     from kic.dynamics.contributions import Contributions as Contributions
     from kic.dynamics.drive_train import MotorDemand as MotorDemand
     from kic.evaluator import Evaluator as Evaluator
@@ -61,6 +62,7 @@ _NAMES = {
     "analysis.input_sets": "IndependentSet IndependentSets",
     "analysis.singularities": "Singularities Singularity",
     "analysis.whole_body": "CentroidalMomentum",
+    "description.description": "Info",
     "dynamics.contributions": "Contributions",
     "dynamics.drive_train": "MotorDemand",
     "evaluator": "Evaluator",

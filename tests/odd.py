@@ -41,7 +41,7 @@ RESULTS = {
     "ControlSamples", "CSource", "Distribution",
     "EffortDeviation", "Ellipsoid", "Energy", "Equilibrium", "Evaluator", "ExportedFunction", "FMU",
     "FourBarMotion", "Grasp",
-    "GraspClosure", "GraspMotion", "GripForces", "IndependentSet", "IndependentSets", "InternalLoads",
+    "GraspClosure", "GraspMotion", "GripForces", "IndependentSet", "IndependentSets", "Info", "InternalLoads",
     "JointForces", "JointOrder", "Linearization", "LinkWrenches", "Measurement", "MechanismPicture",
     "Mobility",
     "Modes", "Motion", "MotorDemand", "OperationCount", "OperationalSpace", "OutputMotion", "PoseMotion",

@@ -124,11 +124,11 @@ def gap(c: Configuration, contact: kic.Contact) -> np.ndarray:
 def test_model_is_documented(name: str) -> None:
     """The model has a description, a source, and units consistent with gravity."""
     m = kic.load(name)
-    assert 20 < len(m.title) < 110
-    assert not m.title.endswith(".")
-    assert len(m.about.split()) > 40
-    assert len(m.source.split()) > 5
-    assert len(m.drawing.split()) > 5
+    assert 20 < len(m.info.title) < 110
+    assert not m.info.title.endswith(".")
+    assert len(m.info.about.split()) > 40
+    assert len(m.info.source.split()) > 5
+    assert len(m.info.drawing.split()) > 5
     assert name == m.name
     assert (m.units.length, m.units.mass, m.units.time, m.units.force) in (
         ("m", "kg", "s", "N"), ("in", "lbf s²/in", "s", "lbf"),

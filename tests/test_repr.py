@@ -49,6 +49,7 @@ def results() -> Iterator[Any]:
         c.singularities(),
     )
     yield from (
+        bar.info,
         bar.mobility(),
         bar.independent_sets(),
         bar.assembly_modes({"A": 1.2}),

@@ -18,7 +18,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kic.assembly import tolerate_rounding
-from kic.description.description import KINDS, MechanismDescription, Part
+from kic.description.description import KINDS, Info, MechanismDescription, Part
 from kic.description.joint_types import LOOP_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Six
 from kic.description.units import Units
@@ -189,7 +189,8 @@ def _form(kind: Any) -> Form:
         return _form(MechanismDescription) | {"loops": (tuple[OpenLoop, ...], None), "dh": (DH, None)}
     hints = get_type_hints(kind)
     made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(kind)}
-    return {name: (hints[name], default) for name, default in made.items()}
+    texts = _form(Info) if made.pop("info", None) else {}
+    return {name: (hints[name], default) for name, default in made.items()} | texts
 
 
 def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
@@ -469,9 +470,12 @@ def _plain(item: Any) -> Any:
     """Return dataclasses as dicts without default values, and tuples as lists, in the shortest form."""
     if not is_dataclass(item):
         return [_plain(x) for x in item] if isinstance(item, tuple) else item
-    values = {}
+    values: dict[str, Any] = {}
     for f in fields(item):
         value = getattr(item, f.name)
+        if isinstance(value, Info):
+            values |= _plain(value)
+            continue
         if isinstance(item, MechanismDescription) and f.name in ("coordinates", "actuators"):
             value = item._given(f.name)  # the argument, not its default
         if isinstance(value, tuple) and f.name in _PER_COORDINATE:

@@ -122,7 +122,7 @@ def report_page(
     made = f"Made by kic {escape(__version__)}."
     made += f" Reproduce with: <code>{escape(repeat)}</code>" * bool(repeat)
     policy = _REPLAY_POLICY if replay else _POLICY
-    return _page(mechanism.name, mechanism.title, sections, made, policy)
+    return _page(mechanism.name, mechanism.info.title, sections, made, policy)
 
 
 def _mechanism(configuration: Configuration) -> Mechanism:

@@ -309,8 +309,9 @@ def report(
     horn-two-link – Horn's planar two-link arm of equal thin sticks
     """
     chosen = _checked_coordinates(configuration, wrt)
-    output = Summary(f"{mechanism.name} – {mechanism.title}" if mechanism.title else mechanism.name)
-    for prose in (mechanism.about, mechanism.drawing and f"Reference configuration: {mechanism.drawing}"):
+    info = mechanism.info
+    output = Summary(f"{mechanism.name} – {info.title}" if info.title else mechanism.name)
+    for prose in (info.about, info.drawing and f"Reference configuration: {info.drawing}"):
         if prose:
             output.say("\n" + " ".join(prose.split()))
     u = mechanism.units
@@ -359,7 +360,7 @@ def report_data(
     units = coordinate_units(mechanism)
     data: dict[str, Any] = {
         "name": mechanism.name,
-        "title": mechanism.title,
+        "title": mechanism.info.title,
         "units": {key: getattr(mechanism.units, key) for key in ("length", "mass", "time", "force")}
         | {"angle": "rad"},
         "dof": mechanism.dof,

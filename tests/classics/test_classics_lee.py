@@ -124,7 +124,7 @@ def test_shipped_model_gives_the_reference_values(k: int) -> None:
     assert relative_error(c.value("wrist"), expected["p"][3]) < 1e-12
     assert relative_error(c.value("wrist"), expected["p"][4]) < 1e-12
     assert m.gravity == tuple(parameters["gravity"])
-    assert "SYNTHETIC" in m.about
+    assert "SYNTHETIC" in m.info.about
 
 
 @pytest.mark.parametrize("k", [0, 1])

@@ -182,7 +182,7 @@ def test_list_has_a_line_for_each_model():
     for line in lines:
         name, dof, title = line.split(maxsplit=2)
         m = kic.load(name)
-        assert (int(dof), title) == (len(m.coordinates), m.title)
+        assert (int(dof), title) == (len(m.coordinates), m.info.title)
         assert line.index(title) == head.index("title")
 
 
@@ -201,7 +201,7 @@ def test_list_for_scripts():
         m = kic.load(row["name"])
         assert row["dof"] == m.dof == len(row["coordinates"])
         assert tuple(row["coordinates"]) == m.coordinates
-        assert row["title"] == m.title
+        assert row["title"] == m.info.title
         assert kic.load(Path(row["file"])) == m
 
 
@@ -412,7 +412,7 @@ def test_every_model_is_reported(name, order):
     assert max(map(len, lines)) <= 100
     assert not any(line != line.rstrip() for line in lines)
     assert "\n\n\n" not in text
-    assert " ".join(m.about.split()) in " ".join(text.split())
+    assert " ".join(m.info.about.split()) in " ".join(text.split())
     assert summary(m) in text
     for part in (*m.coordinates, *(p.name for p in (*m.bodies, *m.points, *m.distances))):
         assert any(line.split()[:1] == [part] for line in lines), part
@@ -547,7 +547,7 @@ def test_json_is_exact(name, order):
     assert d["gravity"] == list(m.gravity)
     assert d["dof"] == m.dof
     assert d["units"] == {"length": "m", "mass": "kg", "time": "s", "force": "N", "angle": "rad"}
-    assert (d["name"], d["title"], d["dynamics_left_out"]) == (m.name, m.title, None)
+    assert (d["name"], d["title"], d["dynamics_left_out"]) == (m.name, m.info.title, None)
 
 
 def test_every_key_of_the_json_is_in_the_help():

@@ -82,7 +82,7 @@ def test_shipped_models(name: str, tmp_path: Path) -> None:
     m = kic.load(name)
     assert m.name == name
     assert m == kic.load(find(name)) == kic.load(str(find(name)))
-    assert all((m.title, m.about, m.source, m.drawing))
+    assert all((m.info.title, m.info.about, m.info.source, m.info.drawing))
     m.save(tmp_path / "again.toml")
     assert kic.load(tmp_path / "again.toml") == m
 
@@ -670,7 +670,7 @@ def test_dots_in_strings_do_not_nest(tmp_path: Path) -> None:
     about = "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z"
     for quoted in (f'"{about}"', f"'{about}'", f'"""\n\\"{about}"""', f"'''\n'{about}'''"):
         path.write_text(BASE.replace('name = "m"', f'name = "m" # {about}\nabout = {quoted}', 1))
-        assert about in kic.load(path).about
+        assert about in kic.load(path).info.about
 
 
 def test_endless_devices_are_not_models() -> None:

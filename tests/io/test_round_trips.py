@@ -347,7 +347,7 @@ NONE = {
     "Body.at",  # rows of a body are those of its link, whose origin is at its joint
     "CenterOfMass.bodies",  # an output, named in a comment
     *(f"MechanismDescription.{key}" for key in (
-        "title", "about", "source", "drawing", "units", "remarks", "closure_tolerance",
+        "info", "units", "remarks", "closure_tolerance",
         "coordinates", "actuators",  # arguments of the readers
     )),
 }  # fmt: skip

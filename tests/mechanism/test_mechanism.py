@@ -472,7 +472,9 @@ def test_parts_are_immutable_values(part) -> None:
         with pytest.raises(FrozenInstanceError):
             delattr(part, f.name)
         value = getattr(part, f.name)
-        assert value is None or isinstance(value, str | float | bool | tuple | kic.Units), f.name
+        assert value is None or isinstance(
+            value, str | float | bool | tuple | kic.Units | kic.results.Info
+        ), f.name
     with pytest.raises(FrozenInstanceError):
         part.surplus = 1
     for twin in (copy.copy(part), copy.deepcopy(part), pickle.loads(pickle.dumps(part)), replace(part)):

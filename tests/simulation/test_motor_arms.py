@@ -183,7 +183,7 @@ def test_invalid_arguments_raise() -> None:
 def test_model_is_the_arm_with_motors() -> None:
     """Bodies and joints are those of puma560; rotors weigh as much as the description states."""
     bare = kic.load("puma560")
-    words = {key: getattr(bare, key) for key in ("name", "title", "about", "source", "drawing")}
+    words = {key: getattr(bare, key) for key in ("name", "info")}
     assert replace(PUMA, motors=(), **words) == bare
     gain = np.diag(PUMA.at().dynamics(motors=True).I - bare.at().dynamics().I)
     assert gain == pytest.approx([0.784, 2.325, 0.577, 0.191, 0.171, 0.194], abs=6e-4)
