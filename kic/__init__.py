@@ -138,6 +138,8 @@ if TYPE_CHECKING:
     from kic.io.dh import DHRow as DHRow, from_dh as from_dh
     from kic.io.library import model_names as model_names
     from kic.io.mjcf import from_mjcf as from_mjcf
+    from kic.io.order import joint_order as joint_order
+    from kic.io.robot_writers import to_mjcf as to_mjcf, to_urdf as to_urdf
     from kic.io.sdf import from_sdf as from_sdf
     from kic.io.toml import load as load, schema as schema
     from kic.io.urdf import from_urdf as from_urdf
@@ -177,6 +179,8 @@ _NAMES = {
     "io.library": "model_names",
     "io.linkages": "linkages",
     "io.mjcf": "from_mjcf",
+    "io.order": "joint_order",
+    "io.robot_writers": "to_mjcf to_urdf",
     "io.sdf": "from_sdf",
     "io.toml": "load schema",
     "io.urdf": "from_urdf",

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     )
     from kic.description.units import Units
     from kic.export.export import Exports
-    from kic.io.order import JointOrder
-    from kic.io.robot_writers import UrdfText
     from kic.linear.equilibrium import Equilibrium
     from kic.numerics.polynomial_map import PolynomialMap
     from kic.operational_space.weighting import Damping, Weight
@@ -158,6 +156,9 @@ class Mechanism(Printable, MechanismDescription):
         "degrees_of_freedom": "dof",
         "solve": "at(values)",
         "close": "at(values)",
+        "to_urdf": "kic.to_urdf(mechanism)",
+        "to_mjcf": "kic.to_mjcf(mechanism)",
+        "joint_order": "kic.joint_order(mechanism, peer)",
         **{text: f"info.{text}" for text in ("title", "about", "source", "drawing")},
     }
 
@@ -1271,7 +1272,7 @@ class Mechanism(Printable, MechanismDescription):
         path : path
             File to write: ".toml", ".urdf", or ".xml" or ".mjcf" for MJCF. An existing file is replaced.
         polynomials : PolynomialMap or sequence of PolynomialMap
-            Maps that replace loops, see `to_mjcf` and `to_urdf`.
+            Maps that replace loops, see `kic.to_mjcf` and `kic.to_urdf`.
 
         Raises
         ------
@@ -1280,8 +1281,8 @@ class Mechanism(Printable, MechanismDescription):
         ModelFileError
             If the file cannot be written; an existing file stays unchanged.
         ModelError
-            If the format cannot express the mechanism; see `Mechanism.to_urdf` and `Mechanism.to_mjcf`. URDF
-            has no loops.
+            If the format cannot express the mechanism; see `kic.to_urdf` and `kic.to_mjcf`. URDF has no
+            loops.
 
         Examples
         --------
@@ -1295,110 +1296,6 @@ class Mechanism(Printable, MechanismDescription):
         from kic.io.robot_writers import save
 
         save(self, path, polynomials)
-
-    def to_urdf(
-        self, *, strict: bool = True, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
-    ) -> UrdfText:
-        """Return the mechanism as the text of a URDF file, and its loops.
-
-        Links have the axes of the world in the reference configuration and their origin at their joint, and
-        coordinates keep their values. Coordinates of joints with several are joints "hip_1", "hip_2" … .
-        Springs and armature are attributes of <dynamics> that `from_urdf` reads and other packages may
-        ignore. Ideal motors of one joint are transmissions, and so are pairs of two joints that form a
-        differential or a four-bar transmission of ROS. Rows of bodies, such as "crank.x", are about the
-        joint of the link. The file does not have `coordinates`, `actuators` and `closure_tolerance`.
-
-        Parameters
-        ----------
-        strict : bool
-            True to raise an error for properties with an effect on results that the format cannot express.
-            False leaves them out and names them in a comment.
-        polynomials : PolynomialMap or sequence of PolynomialMap
-            Maps of one motor and of degree 1, from `export`. Their joints have <mimic>, with the certified
-            error bound in a comment, and their loops are left out. Limits must include the reference
-            configuration.
-
-        Returns
-        -------
-        UrdfText
-            The text, its loops, and gravity. A comment names outputs, settings and reference points of
-            bodies that are left out.
-
-        Raises
-        ------
-        ModelError
-            For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for
-            everything else that would be lost, with the `parts` that have it.
-
-        Examples
-        --------
-        >>> m = kic.load("four-bar")
-        >>> made = m.to_urdf()
-        >>> made.loops
-        (('D_A', 'D_B', 'revolute'),)
-        >>> again = kic.from_urdf(made.text, loops=made.loops, gravity=made.gravity, near=made.near)
-        >>> bool(abs(again.at({"A": 1.2}).dynamics(wrt="A").I - m.at([1.2]).dynamics().I).max() < 1e-12)
-        True
-        """
-        from kic.io.robot_writers import to_urdf
-
-        return to_urdf(self, strict, polynomials)
-
-    def to_mjcf(
-        self,
-        *,
-        strict: bool = True,
-        polynomials: PolynomialMap | Sequence[PolynomialMap] = (),
-        timestep: float = 0.002,
-    ) -> str:
-        """Return the mechanism as the text of an MJCF file, with its loops as equality constraints.
-
-        Bodies have the axes of the world in the reference configuration and their origin at their joint, and
-        coordinates keep their values, except that a free joint has the position of its body. A closing
-        revolute joint becomes two points on its axis. Coordinates of joints with several are joints "hip.1",
-        "hip.2" …; so are those of free joints whose laws differ. A body without mass between joints, which
-        MuJoCo does not allow, becomes several joints in the body below it. Ideal motors are actuators. Rows
-        of bodies, such as "crank.x", are about the joint of the body. The file does not have `coordinates`,
-        `actuators` and `closure_tolerance`.
-
-        Parameters
-        ----------
-        strict : bool
-            True to raise an error for properties with an effect on results that the format cannot express.
-            False leaves them out and names them in a comment.
-        polynomials : PolynomialMap or sequence of PolynomialMap
-            Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their
-            motors by equality constraints, with the certified error bound in a comment. They replace fixed
-            distances and loops, of which all joints must be motors or rows of the maps. Limits must include
-            the reference configuration; beyond them the file's joints follow without a bound.
-        timestep : float
-            Step of MuJoCo in the unit of time, by default its own. Equality constraints, which are soft in
-            MuJoCo, are as stiff as it allows at this step: critically damped, with a time constant of two
-            steps. Springs and limits keep their stiffness. The error falls with the first power of the step,
-            and with the integrator RK4, which the file does not choose, with the second.
-
-        Returns
-        -------
-        str
-            The text. A comment names outputs, settings and reference points of bodies that are left out.
-            Another one is at a body whose largest moment of inertia exceeds the sum of the others by the
-            rounding that `Body` allows; it is lowered to the sum, which MuJoCo requires.
-
-        Raises
-        ------
-        ModelError
-            For bodies whose inertia MuJoCo does not allow, with the `excess` of a moment over the sum of the
-            others, closed contacts and fixed distances; and for everything else that would be lost, with the
-            `parts` that have it.
-
-        Examples
-        --------
-        >>> kic.load("three-rrr").to_mjcf().splitlines()[0]
-        '<mujoco model="three-rrr">'
-        """
-        from kic.io.robot_writers import to_mjcf
-
-        return to_mjcf(self, strict, polynomials, timestep)
 
     def sensitivity(
         self, of: Callable[[Mechanism], Any], parameters: ParameterSpec | Sequence[ParameterSpec]
@@ -1468,28 +1365,6 @@ class Mechanism(Printable, MechanismDescription):
         from kic.analysis.sensitivity import sensitivity_to_numbers
 
         return sensitivity_to_numbers(self, of, parameters)
-
-    def joint_order(self, peer: Any) -> JointOrder:
-        """Return the maps between the coordinates of this mechanism and those of another package's model.
-
-        Parameters
-        ----------
-        peer : pinocchio.Model or mujoco.MjModel
-            Model with joints of the same names.
-
-        Returns
-        -------
-        JointOrder
-            Maps of positions, rates, accelerations and efforts.
-
-        Raises
-        ------
-        InputError
-            For another object, or a model without a common joint.
-        """
-        from kic.io.order import JointOrder
-
-        return JointOrder(self, peer)
 
     def _facts(self) -> Iterator[str]:
         bodies, joints = len(self.bodies), len(self.joints)

@@ -60,7 +60,7 @@ def answers(model: Any, m: kic.Mechanism) -> tuple[dict[str, Any], dict[str, Any
     """Return the answers of kic and of MuJoCo in one state."""
     import mujoco
 
-    order, data = m.joint_order(model), mujoco.MjData(model)
+    order, data = kic.joint_order(m, model), mujoco.MjData(model)
     is_open = m._model.tree.open
     c = m.at(order.inputs(state(model)[0])) if is_open else m.at()
     qd, qdd = np.random.default_rng(2).normal(size=(2, m.dof))

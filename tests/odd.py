@@ -487,7 +487,7 @@ def path_samples(line: Any, m: kic.Mechanism, limit: np.ndarray) -> Any:
 
 def fields(part: Any) -> dict[str, Any]:
     """Return the arguments that made an immutable object."""
-    return {k: getattr(part, k) for k in inspect.signature(type(part)).parameters}
+    return {k: getattr(part, k, None) for k in inspect.signature(type(part)).parameters}
 
 
 def world(name: str) -> Iterator[Call]:
@@ -560,6 +560,7 @@ SDF = (
     "<parent>a</parent><child>b</child><axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"
 )
 MJCF = '<mujoco><worldbody><body><joint name="A" axis="0 0 1"/><geom size="0.1"/></body></worldbody></mujoco>'
+WRITTEN = {"mechanism": kic.load("four-bar"), "strict": False, "polynomials": ()}
 READ = {"coordinates": ["A"], "near": {"A": 0.0}, "strict": False, "floating_base": True}
 EYE, ONES = np.eye(3), np.ones((3, 3, 3))
 TENSORS = {
@@ -617,6 +618,8 @@ OWN: dict[str, dict[str, Any]] = {
                 0))]},
     "from_urdf": {**READ, "model": ROBOT}, "from_mjcf": {**READ, "model": MJCF}, "from_sdf": {**READ,
     "model": SDF},
+    "to_urdf": WRITTEN, "to_mjcf": WRITTEN | {"timestep": 1e-3},
+    "joint_order": {"mechanism": WRITTEN["mechanism"], "peer": object()},
     "products.bilinear": TENSORS, "products.cross": TENSORS, "products.dot": TENSORS,
     "products.form": TENSORS,
     "products.quadratic": TENSORS,
@@ -668,9 +671,9 @@ def alone() -> Iterator[Call]:
 
         m = kic.from_mjcf(MJCF)
         given = {"q": [0.1], "qd": [0.1], "qdd": [0.1], "tau": [0.1], "configuration": m.at(), "wrt": ["A"]}
-        yield from methods(m.joint_order(MjModel.from_xml_string(MJCF)), "peer", given)
+        yield from methods(kic.joint_order(m, MjModel.from_xml_string(MJCF)), "peer", given)
     yield from methods(classics.reachable_workspace(1.0, 0.5), "classics", CLASSIC)
-    yield from methods(kic.load("horn-two-link").to_urdf(), "classics", CLASSIC)
+    yield from methods(kic.to_urdf(kic.load("horn-two-link")), "classics", CLASSIC)
 
 
 def paths() -> Iterator[Call]:

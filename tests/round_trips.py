@@ -181,7 +181,7 @@ def differences(
     The file is that of the mechanism itself, or of another one.
     """
     source = m if written is None else written
-    file = source.to_mjcf() if peer == "mujoco" else source.to_urdf()
+    file = kic.to_mjcf(source) if peer == "mujoco" else kic.to_urdf(source)
     if peer == "urdf":
         return _read_again(m, file)  # type: ignore[arg-type]
     rng = np.random.default_rng(seed)
@@ -221,7 +221,7 @@ def _mujoco(m: kic.Mechanism, c: Configuration, qd: np.ndarray, file: str) -> di
 
     model = mujoco.MjModel.from_xml_string(file)
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
-    data, order = mujoco.MjData(model), m.joint_order(model)
+    data, order = mujoco.MjData(model), kic.joint_order(m, model)
     assert not order.missing
     data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
     mujoco.mj_forward(model, data)
@@ -299,7 +299,7 @@ def _pinocchio(
 
     model = pinocchio.buildModelFromXML(made.text)
     model.gravity.linear = np.array(made.gravity)
-    data, order = model.createData(), m.joint_order(model)
+    data, order = model.createData(), kic.joint_order(m, model)
     assert not order.missing
     q, v = order.q(c), order.v(c, qd)
     M = pinocchio.crba(model, data, q).copy()

@@ -36,7 +36,7 @@ def texts(kind: str) -> list[str]:
         return [find(name).read_text(encoding="utf-8") for name in names]
     if kind == "sdf":
         return [SDF]
-    return [kic.load(name).to_urdf().text for name in ("horn-two-link", "puma560")]
+    return [kic.to_urdf(kic.load(name)).text for name in ("horn-two-link", "puma560")]
 
 
 def spoiled(rng: random.Random, text: str) -> bytes:

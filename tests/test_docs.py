@@ -74,10 +74,10 @@ def test_robots_with_loops_move_alike_in_mujoco() -> None:
     joints = ["hip", "knee", "ankle", "toe"]
     assert max(gaps(names["data"], names["step"], joints)) == pytest.approx(7e-3, rel=0.1)
     leg = names["leg"]
-    model = mujoco.MjModel.from_xml_string(leg.to_mjcf(timestep=1e-3))
+    model = mujoco.MjModel.from_xml_string(kic.to_mjcf(leg, timestep=1e-3))
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
     data = mujoco.MjData(model)
-    data.qpos[:], data.ctrl[:] = leg.joint_order(model).q(names["crouch"]), 1.2 * names["hold"]
+    data.qpos[:], data.ctrl[:] = kic.joint_order(leg, model).q(names["crouch"]), 1.2 * names["hold"]
     for _ in range(300):
         mujoco.mj_step(model, data)
     assert max(gaps(data, names["step"], joints)) < 20 * 1e-7

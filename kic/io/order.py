@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
 from kic.kinematics.tree import ball_axes
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
 from kic.numerics.linalg import unit
 from kic.numerics.rotations import universal_angles
-
-if TYPE_CHECKING:
-    from kic.mechanism import Mechanism
-
 
 # axes of a frame in a file and in the mechanism that agree this well are those of a file that kic wrote
 WRITTEN_ATOL = 1e-9
@@ -52,8 +49,33 @@ class PeerJoint:
     slides: np.ndarray = field(default_factory=partial(np.eye, 3))
 
 
+def joint_order(mechanism: Mechanism, peer: Any) -> JointOrder:
+    """Return the maps between the coordinates of a mechanism and those of another package's model.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism that was written to, or read from, a file of the model.
+    peer : pinocchio.Model or mujoco.MjModel
+        Model with joints of the same names.
+
+    Returns
+    -------
+    JointOrder
+        Maps of positions, rates, accelerations and efforts.
+
+    Raises
+    ------
+    InputError
+        For another object, or a model without a common joint.
+    """
+    return JointOrder(instance("mechanism", mechanism, Mechanism), peer)
+
+
 class JointOrder:
     """Maps from the configurations and rates of a mechanism to q and v of another package, and back.
+
+    Made by `kic.joint_order`.
 
     Joints are matched by name, and coordinates of joints with several by theirs: "hip.1" is a joint "hip.1"
     or "hip_1" of the package, if no joint of the mechanism has this name. Revolute and prismatic joints have

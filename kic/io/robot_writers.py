@@ -56,7 +56,7 @@ BELONGS_ATOL = 1e-9
 
 @dataclass(frozen=True)
 class UrdfText:
-    """Text of a URDF file, and the loops that it cannot express.
+    """Text of a URDF file, and the loops that it cannot express. Made by `kic.to_urdf`.
 
     Attributes
     ----------
@@ -99,8 +99,52 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = 
         raise invalid("path", "must end with .toml, .urdf, .xml or .mjcf", os.fspath(path))
 
 
-def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) -> UrdfText:
-    """Return a mechanism as the text of a robot file; see `Mechanism.to_urdf`."""
+def to_urdf(
+    mechanism: Mechanism, *, strict: bool = True, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
+) -> UrdfText:
+    """Return a mechanism as the text of a URDF file, and its loops.
+
+    Links have the axes of the world in the reference configuration and their origin at their joint, and
+    coordinates keep their values. Coordinates of joints with several are joints "hip_1", "hip_2" … .
+    Springs and armature are attributes of <dynamics> that `from_urdf` reads and other packages may
+    ignore. Ideal motors of one joint are transmissions, and so are pairs of two joints that form a
+    differential or a four-bar transmission of ROS. Rows of bodies, such as "crank.x", are about the
+    joint of the link. The file does not have `coordinates`, `actuators` and `closure_tolerance`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism to write; `Mechanism.save` writes it to a file.
+    strict : bool
+        True to raise an error for properties with an effect on results that the format cannot express.
+        False leaves them out and names them in a comment.
+    polynomials : PolynomialMap or sequence of PolynomialMap
+        Maps of one motor and of degree 1, from `export`. Their joints have <mimic>, with the certified
+        error bound in a comment, and their loops are left out. Limits must include the reference
+        configuration.
+
+    Returns
+    -------
+    UrdfText
+        The text, its loops, and gravity. A comment names outputs, settings and reference points of
+        bodies that are left out.
+
+    Raises
+    ------
+    ModelError
+        For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for
+        everything else that would be lost, with the `parts` that have it.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> made = kic.to_urdf(m)
+    >>> made.loops
+    (('D_A', 'D_B', 'revolute'),)
+    >>> again = kic.from_urdf(made.text, loops=made.loops, gravity=made.gravity, near=made.near)
+    >>> bool(abs(again.at({"A": 1.2}).dynamics(wrt="A").I - m.at([1.2]).dynamics().I).max() < 1e-12)
+    True
+    """
     from scipy.spatial.transform import Rotation
 
     m = _checked(mechanism)
@@ -186,8 +230,60 @@ def to_urdf(mechanism: Mechanism, strict: bool = True, polynomials: Any = ()) ->
     return UrdfText(_text(root), tuple(loops), gravity, start)  # type: ignore[arg-type]
 
 
-def to_mjcf(mechanism: Mechanism, strict: bool = True, polynomials: Any = (), timestep: float = 0.002) -> str:
-    """Return a mechanism as the text of a robot file; see `Mechanism.to_mjcf`."""
+def to_mjcf(
+    mechanism: Mechanism,
+    *,
+    strict: bool = True,
+    polynomials: PolynomialMap | Sequence[PolynomialMap] = (),
+    timestep: float = 0.002,
+) -> str:
+    """Return a mechanism as the text of an MJCF file, with its loops as equality constraints.
+
+    Bodies have the axes of the world in the reference configuration and their origin at their joint, and
+    coordinates keep their values, except that a free joint has the position of its body. A closing
+    revolute joint becomes two points on its axis. Coordinates of joints with several are joints "hip.1",
+    "hip.2" …; so are those of free joints whose laws differ. A body without mass between joints, which
+    MuJoCo does not allow, becomes several joints in the body below it. Ideal motors are actuators. Rows
+    of bodies, such as "crank.x", are about the joint of the body. The file does not have `coordinates`,
+    `actuators` and `closure_tolerance`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism to write; `Mechanism.save` writes it to a file.
+    strict : bool
+        True to raise an error for properties with an effect on results that the format cannot express.
+        False leaves them out and names them in a comment.
+    polynomials : PolynomialMap or sequence of PolynomialMap
+        Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their
+        motors by equality constraints, with the certified error bound in a comment. They replace fixed
+        distances and loops, of which all joints must be motors or rows of the maps. Limits must include
+        the reference configuration; beyond them the file's joints follow without a bound.
+    timestep : float
+        Step of MuJoCo in the unit of time, by default its own. Equality constraints, which are soft in
+        MuJoCo, are as stiff as it allows at this step: critically damped, with a time constant of two
+        steps. Springs and limits keep their stiffness. The error falls with the first power of the step,
+        and with the integrator RK4, which the file does not choose, with the second.
+
+    Returns
+    -------
+    str
+        The text. A comment names outputs, settings and reference points of bodies that are left out.
+        Another one is at a body whose largest moment of inertia exceeds the sum of the others by the
+        rounding that `Body` allows; it is lowered to the sum, which MuJoCo requires.
+
+    Raises
+    ------
+    ModelError
+        For bodies whose inertia MuJoCo does not allow, with the `excess` of a moment over the sum of the
+        others, closed contacts and fixed distances; and for everything else that would be lost, with the
+        `parts` that have it.
+
+    Examples
+    --------
+    >>> kic.to_mjcf(kic.load("three-rrr")).splitlines()[0]
+    '<mujoco model="three-rrr">'
+    """
     m, timestep = _checked(mechanism), positive("timestep", timestep)
     ordinary("timestep", np.array(timestep))
     plan = _Plan(m, ("fixed", "spherical", "revolute"), _maps(polynomials))

@@ -5,7 +5,7 @@ actuated or default coordinate is moved by 0.2 rad or 20 mm within its limits. T
 configurations, open robots are compared in G, H, I*, bias, gravity and inverse dynamics; closed ones in
 inverse dynamics and in accelerations without efforts, with the exact constraints of the other package. SDF
 files are compared with Drake without joints that close loops, gears, springs and dampers, and with the first
-link fixed; their loops are compared with MuJoCo as `Mechanism.to_mjcf` writes them. A package that is not
+link fixed; their loops are compared with MuJoCo as `kic.to_mjcf` writes them. A package that is not
 installed compares nothing, and the table says so.
 """
 
@@ -70,7 +70,7 @@ class PinocchioPeer:
         args = (str(path), pin.JointModelFreeFlyer()) if floating else (str(path),)
         self.model = pin.buildModelFromUrdf(*args)
         self.data = self.model.createData()
-        self.order = mechanism.joint_order(self.model)
+        self.order = kic.joint_order(mechanism, self.model)
         self.loops = [(self._frame(a), self._frame(b), kind) for a, b, kind in loops]
         self.couplings = [
             {self.model.names[1:].tolist().index(j) + 1: r for j, r in terms}
@@ -147,7 +147,7 @@ class MujocoPeer:
         self._leave_out()
         self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data = mujoco.MjData(self.model)
-        self.order = mechanism.joint_order(self.model)
+        self.order = kic.joint_order(mechanism, self.model)
 
     def _leave_out(self) -> None:
         """Leave out forces that kic leaves out, with remarks: of fluids, tendons and ball joints' springs."""
@@ -616,7 +616,7 @@ def compare(
     if path.suffix == ".urdf" and (loops or not m.cuts):
         works.append((limit, "", lambda: function(m, PinocchioPeer(path, m, loops, floating), rng, moved)))
     elif path.suffix in (".urdf", ".sdf") and not is_open:
-        text = m.to_mjcf(strict=False)
+        text = kic.to_mjcf(m, strict=False)
         works.append((limit, "as written", lambda: function(m, MujocoPeer(text, m), rng, moved)))
     elif path.suffix != ".sdf":
         works.append((limit, "", lambda: function(m, MujocoPeer(path, m), rng, moved)))

@@ -149,7 +149,7 @@ def test_help_teaches_by_example():
 def test_examples_of_the_help_run(file, monkeypatch):
     arm = Path(file(BARE, "arm.toml"))
     monkeypatch.chdir(arm.parent)
-    Path("robot.urdf").write_text(kic.load("puma560").to_urdf().text, encoding="utf-8")
+    Path("robot.urdf").write_text(kic.to_urdf(kic.load("puma560")).text, encoding="utf-8")
     hold = "def controller(t, now):\n    return [0.0]\n"
     Path("hold.py").write_text(hold, encoding="utf-8")
     slow = "import kic\nslow = kic.controllers.Sampled(controller, 1e-3, gives='voltages')\n"

@@ -74,7 +74,7 @@ def followed(text: str, p: kic.results.PolynomialMap, m: kic.Mechanism) -> np.nd
 def test_mujoco_follows_polynomials_within_their_bounds() -> None:
     """The loop is gone, and joints along the range are within the bound of those of the closed loop."""
     p = BAR.export.actuation_map(ROWS).to_polynomial(limits={"A": (0.4, 1.4)}, degree=4)
-    text = BAR.to_mjcf(polynomials=p)
+    text = kic.to_mjcf(BAR, polynomials=p)
     worst = followed(text, p, BAR)
     assert (worst <= p.error_bound + 1e-14).all()
     assert (worst > p.error_bound / 3).all()  # the bounds are those of this polynomial
@@ -90,7 +90,7 @@ def test_simulated_motions_agree() -> None:
     p = BAR.export.actuation_map(ROWS).to_polynomial(limits={"A": (0.1, 1.5)}, degree=4)
     ends = []
     for maps in (p, ()):
-        model = mujoco.MjModel.from_xml_string(BAR.to_mjcf(polynomials=maps, timestep=2e-4))
+        model = mujoco.MjModel.from_xml_string(kic.to_mjcf(BAR, polynomials=maps, timestep=2e-4))
         data = mujoco.MjData(model)
         for _ in range(400):
             mujoco.mj_step(model, data)
@@ -107,7 +107,7 @@ def test_files_of_linear_polynomials_are_read_back(tmp_path) -> None:
     BAR.save(tmp_path / "bar.urdf", polynomials=p)
     BAR.save(tmp_path / "bar.xml", polynomials=p)
     pytest.importorskip("mujoco")
-    near = BAR.to_urdf(polynomials=p).near
+    near = kic.to_urdf(BAR, polynomials=p).near
     for m in (kic.from_urdf(tmp_path / "bar.urdf", near=near), kic.from_mjcf(tmp_path / "bar.xml")):
         assert m.mobility().dof == 1
         for a in (0.8, 0.95, 1.1):
@@ -124,7 +124,7 @@ def test_two_motors_are_fixed_tendons(damping: float) -> None:
     m = ankle(damping=damping)
     limits = {"left motor": (-0.3, 0.2), "right motor": (-0.25, 0.3)}
     p = m.export.actuation_map("pitch").to_polynomial(limits=limits, degree=1)
-    text = m.to_mjcf(polynomials=p)
+    text = kic.to_mjcf(m, polynomials=p)
     worst = followed(text, p, m)
     assert (worst <= p.error_bound + 1e-14).all()
     assert (worst > p.error_bound / 4).all()
@@ -153,34 +153,34 @@ def test_several_mechanisms_of_one_motor() -> None:
         limits = {f"A{k}": (0.4, 1.4)}
         rows = [f"B{k}", f"D{k}"]
         maps.append(alone.export.actuation_map(rows, wrt=f"A{k}").to_polynomial(limits=limits, degree=4))
-    text = m.to_mjcf(polynomials=maps)
+    text = kic.to_mjcf(m, polynomials=maps)
     assert text.count("<connect") == 0
     assert text.count("polycoef") == 4
     # the other loop stays
-    assert m.to_mjcf(polynomials=maps[0]).count("<connect") == 2
+    assert kic.to_mjcf(m, polynomials=maps[0]).count("<connect") == 2
 
 
 def test_joints_of_a_whole_loop() -> None:
     """Of a loop whose joints all have polynomials, one is cut and needs none."""
     p = BAR.export.actuation_map(["B", "C", "D"]).to_polynomial(limits={"A": (0.4, 1.4)}, degree=2)
-    assert BAR.to_mjcf(polynomials=p).count("<connect") == 0
-    assert BAR.to_mjcf(polynomials=p).count("polycoef") == 2
+    assert kic.to_mjcf(BAR, polynomials=p).count("<connect") == 0
+    assert kic.to_mjcf(BAR, polynomials=p).count("polycoef") == 2
 
 
 def test_motors_among_the_rows_need_no_constraint() -> None:
     p = BAR.export.actuation_map(["A", *ROWS]).to_polynomial(limits={"A": (0.8, 1.1)}, degree=1)
-    assert BAR.to_urdf(polynomials=p).text.count("<mimic") == 2
-    assert BAR.to_mjcf(polynomials=p).count("polycoef") == 2
+    assert kic.to_urdf(BAR, polynomials=p).text.count("<mimic") == 2
+    assert kic.to_mjcf(BAR, polynomials=p).count("polycoef") == 2
 
 
 def test_laws_of_the_cut_joint_stay() -> None:
     """A cut joint with a damper stays in the file, and follows its polynomial, too."""
     damped = BAR.replace("C", damping=0.2)
     with raises(kic.ModelError, names=("C",)):
-        damped.to_mjcf(polynomials=exported())
+        kic.to_mjcf(damped, polynomials=exported())
     damped = damped.replace("B", damping=0.1).replace("D", damping=0.1)
     p = damped.export.actuation_map(["B", "C", "D"]).to_polynomial(limits={"A": (0.4, 1.4)}, degree=4)
-    text = damped.to_mjcf(polynomials=p)
+    text = kic.to_mjcf(damped, polynomials=p)
     assert text.count("polycoef") == 3
     assert (followed(text, p, damped) <= p.error_bound + 1e-14).all()
 
@@ -193,40 +193,42 @@ def exported(**options: Any) -> kic.results.PolynomialMap:
 @pytest.mark.slow
 def test_maps_that_no_file_can_express(tmp_path) -> None:
     with raises(kic.ModelError, key="polynomials", name="B"):
-        BAR.to_mjcf(polynomials=exported(degree=5))
+        kic.to_mjcf(BAR, polynomials=exported(degree=5))
     with raises(kic.ModelError, key="polynomials", name="B") as caught:
-        BAR.to_urdf(polynomials=exported(degree=2))
+        kic.to_urdf(BAR, polynomials=exported(degree=2))
     assert "`degree=1`" in str(caught.value)
     with raises(kic.ModelError, key="polynomials", names=("B",)):
-        BAR.to_mjcf(polynomials=exported(of="D"))
+        kic.to_mjcf(BAR, polynomials=exported(of="D"))
     with raises(kic.ModelError, key="polynomials", name="tip.x"):
-        BAR.to_mjcf(polynomials=exported(of=["tip.x", *ROWS]))
+        kic.to_mjcf(BAR, polynomials=exported(of=["tip.x", *ROWS]))
     with raises(kic.ModelError, key="polynomials", name="B"):
-        BAR.to_mjcf(polynomials=[exported(), exported(degree=3)])
+        kic.to_mjcf(BAR, polynomials=[exported(), exported(degree=3)])
     with raises(kic.InputError, key="polynomials"):
-        BAR.to_mjcf(polynomials="B")
+        kic.to_mjcf(BAR, polynomials="B")
     with raises(kic.InputError, key="polynomials"):
         BAR.save(tmp_path / "bar.toml", polynomials=exported())
     # one that is a motor elsewhere, and limits without the reference configuration
     with raises(kic.ModelError, key="polynomials", name="B"):
-        BAR.to_mjcf(polynomials=[exported(of="D"), exported(of="B"), exported(of="C", wrt="B", limits=0.3)])
+        kic.to_mjcf(
+            BAR, polynomials=[exported(of="D"), exported(of="B"), exported(of="C", wrt="B", limits=0.3)]
+        )
     with raises(kic.ModelError, key="polynomials", name="B"):
-        BAR.to_mjcf(polynomials=exported(limits={"A": (1.0, 1.4)}))
+        kic.to_mjcf(BAR, polynomials=exported(limits={"A": (1.0, 1.4)}))
     # polynomials of another reading of the joint
     turned = replace(
         BAR, joints=[replace(j, value=j.value[0] + 1) if j.name == "D" else j for j in BAR.joints]
     )
     with raises(kic.ModelError, key="polynomials", name="D"):
-        turned.to_mjcf(polynomials=exported())
+        kic.to_mjcf(turned, polynomials=exported())
     m = ankle()
     p = m.export.actuation_map("pitch").to_polynomial(limits=0.2, degree=2)
     with raises(kic.ModelError, key="polynomials", name="pitch.1"):
-        m.to_mjcf(polynomials=p)
+        kic.to_mjcf(m, polynomials=p)
     with raises(kic.ModelError, key="polynomials") as caught:
-        m.to_urdf(polynomials=p)
+        kic.to_urdf(m, polynomials=p)
     assert "to_mjcf" in str(caught.value)
     with raises(kic.ModelError, name="left rod"):
-        m.to_mjcf()
+        kic.to_mjcf(m)
 
 
 def test_sliders_follow_a_crank() -> None:
@@ -234,7 +236,7 @@ def test_sliders_follow_a_crank() -> None:
     m = kic.load("slider-crank")
     rows = [j.name for j in m.joints if j.name != "shaft"]
     p = m.export.actuation_map(rows).to_polynomial(limits={"shaft": (0.6, 1.2)}, degree=4)
-    text = m.to_mjcf(polynomials=p, strict=False)
+    text = kic.to_mjcf(m, polynomials=p, strict=False)
     kept = [k for k, row in enumerate(rows) if f'joint1="{row}"' in text]
     assert "piston" in [rows[k] for k in kept]
     # the joint that is cut has no constraint

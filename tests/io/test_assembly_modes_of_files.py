@@ -186,7 +186,7 @@ PENDULUM = """<sdf version="1.9"><model name="p"><link name="rod"/><joint name="
 @pytest.mark.parametrize("value", ["x", "0.3", [0.1, 0.2], np.nan, None, 1j])
 def test_a_start_that_is_no_number_is_named(value):
     chain = kic.from_sdf(PENDULUM)
-    readers = kic.from_urdf, chain.to_urdf().text, urdf(LENGTHS, np.pi / 2)
+    readers = kic.from_urdf, kic.to_urdf(chain).text, urdf(LENGTHS, np.pi / 2)
     for read, text in ((kic.from_sdf, PENDULUM), *((readers[0], text) for text in readers[1:])):
         with raises(kic.InputError, key="near['A']", name="A"):
             read(text, near={"A": value})
@@ -195,7 +195,7 @@ def test_a_start_that_is_no_number_is_named(value):
 
 
 def test_a_start_of_a_file_without_loops_has_a_remark():
-    for text, read in ((PENDULUM, kic.from_sdf), (kic.from_sdf(PENDULUM).to_urdf().text, kic.from_urdf)):
+    for text, read in ((PENDULUM, kic.from_sdf), (kic.to_urdf(kic.from_sdf(PENDULUM)).text, kic.from_urdf)):
         m = read(text, near={"A": 0.3})
         assert (m.at().value("A"), sum("`near` has no effect" in remark for remark in m.remarks)) == (0.0, 1)
         assert not any("has no effect" in remark for remark in read(text, near={}).remarks)

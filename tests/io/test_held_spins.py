@@ -362,5 +362,5 @@ def test_mjcf_moves() -> None:
     assert m.lock("crank").dof == 0
     m.prepare.position()
     assert m.sweep({"crank": np.linspace(0, 0.2, 3)}, "transmission").shape == (3,)
-    again = kic.from_mjcf(m.to_mjcf())
+    again = kic.from_mjcf(kic.to_mjcf(m))
     assert (again.dof, again.coordinates) == (1, ("crank",))

@@ -242,10 +242,10 @@ def test_unknown_parts_of_sections_without_attributes_have_a_remark(element):
 
 def moved(m, c, timestep, seconds=0.2):
     """Return the joints after a fall in MuJoCo, and in the package."""
-    model = mujoco.MjModel.from_xml_string(m.to_mjcf(timestep=timestep))
+    model = mujoco.MjModel.from_xml_string(kic.to_mjcf(m, timestep=timestep))
     assert model.opt.timestep == timestep
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
-    data, order = mujoco.MjData(model), m.joint_order(model)
+    data, order = mujoco.MjData(model), kic.joint_order(m, model)
     data.qpos[:] = order.q(c)
     for _ in range(round(seconds / timestep)):
         mujoco.mj_step(model, data)
@@ -277,22 +277,22 @@ def test_only_equalities_are_stiff():
     m = replace(
         kic.load("four-bar"), points=pins, springs=[kic.Spring("s", ("p", "n"), stiffness=5.0, rest=0.3)]
     )
-    model = mujoco.MjModel.from_xml_string(m.to_mjcf(timestep=1e-3))
-    plain = mujoco.MjModel.from_xml_string(kic.load("panda").to_mjcf())
+    model = mujoco.MjModel.from_xml_string(kic.to_mjcf(m, timestep=1e-3))
+    plain = mujoco.MjModel.from_xml_string(kic.to_mjcf(kic.load("panda")))
     assert np.array_equal(model.eq_solref, [[2e-3, 1]] * model.neq)
     assert model.tendon_stiffness == [5.0]
     assert np.array_equal(model.jnt_solref, [[0.02, 1]] * model.njnt)
     assert np.array_equal(model.tendon_solref_lim, [[0.02, 1]])
-    assert "solref" not in kic.load("panda").to_mjcf()
+    assert "solref" not in kic.to_mjcf(kic.load("panda"))
     assert plain.opt.timestep == mujoco.MjModel.from_xml_string("<mujoco/>").opt.timestep
-    again = kic.from_mjcf(m.to_mjcf(), coordinates=m.coordinates, strict=True)
+    again = kic.from_mjcf(kic.to_mjcf(m), coordinates=m.coordinates, strict=True)
     assert not [remark for remark in again.remarks if "sol" in remark]
 
 
 @pytest.mark.parametrize("timestep", [0, -1e-3, np.nan, np.inf, "fast", None])
 def test_invalid_timesteps(timestep):
     with raises(kic.InputError, key="timestep"):
-        kic.load("four-bar").to_mjcf(timestep=timestep)
+        kic.to_mjcf(kic.load("four-bar"), timestep=timestep)
 
 
 # numbers that MuJoCo derives when it compiles, and uses instead of those that they follow from
@@ -406,15 +406,15 @@ def test_joints_of_turned_bodies(joints):
     """Files that were read, written and read again: bodies of written ones have the axes of the world."""
     text = TURNED.format(joints=joints)
     one = kic.from_mjcf(text)
-    written = one.to_mjcf()
+    written = kic.to_mjcf(one)
     again = kic.from_mjcf(written)
     assert [(joint.name, joint.type, joint.bodies) for joint in again.joints] == [
         (joint.name, joint.type, joint.bodies) for joint in one.joints
     ]
     rng = np.random.default_rng(6)
-    for m, of in ((one, text), (one, written), (again, written), (again, again.to_mjcf())):
+    for m, of in ((one, text), (one, written), (again, written), (again, kic.to_mjcf(again))):
         model = mujoco.MjModel.from_xml_string(of)
-        data, order = mujoco.MjData(model), m.joint_order(model)
+        data, order = mujoco.MjData(model), kic.joint_order(m, model)
         c = m.at({joint.name: rng.uniform(-0.8, 0.8, joint.dof).squeeze() for joint in m.joints})
         qd = rng.normal(size=m.dof)
         data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
@@ -439,7 +439,7 @@ def test_a_site_of_the_file_may_have_the_name_and_axes_of_a_written_one():
     )
     m, model = kic.from_mjcf(text), mujoco.MjModel.from_xml_string(text)
     data, c = mujoco.MjData(model), m.at({"H": 0.3, "B": [0.4, -0.2, 0.5]})
-    data.qpos[:] = m.joint_order(model).q(c)
+    data.qpos[:] = kic.joint_order(m, model).q(c)
     mujoco.mj_forward(model, data)
     assert np.abs(data.xipos[2] - c.pose("b").apply(m["b"].com)).max() < 1e-12
 
@@ -460,11 +460,11 @@ def test_a_body_without_inertia_below_a_ball(below):
     )
     if below == "revolute":
         with raises(kic.ModelError, name="cross"):
-            m.to_mjcf()
+            kic.to_mjcf(m)
         return
-    model = mujoco.MjModel.from_xml_string(m.to_mjcf())
+    model = mujoco.MjModel.from_xml_string(kic.to_mjcf(m))
     assert [model.joint(k).name for k in range(model.njnt)] == ["B", "S"]
-    data, order = mujoco.MjData(model), m.joint_order(model)
+    data, order = mujoco.MjData(model), kic.joint_order(m, model)
     c = m.at({"B": [0.3, 0.0, 0.0], "S": 0.5})
     data.qpos[:] = order.q(c)
     mujoco.mj_forward(model, data)

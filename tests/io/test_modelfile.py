@@ -745,7 +745,7 @@ def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
     read = kic.load(tmp_path / "arm.urdf").at(q).dynamics()
     assert mismatch(read.I, arm.at(q).dynamics().I) < 1e-12
     assert kic.load(tmp_path / "arm.toml") == arm
-    assert (tmp_path / "platform.XML").read_text(encoding="utf-8") == platform.to_mjcf()
+    assert (tmp_path / "platform.XML").read_text(encoding="utf-8") == kic.to_mjcf(platform)
     with raises(kic.ModelError, key="path"):  # a URDF file would be read open
         linkage.save(tmp_path / "linkage.urdf")
     for name in ("linkage", "linkage.sdf", "linkage.json"):

@@ -320,7 +320,7 @@ def test_mjcf_joints_sites_and_actuators():
     assert m.actuators == ("cart",)
     assert abs(m.joints[0].armature[0] - (0.7 + 9 * 0.1)) < 1e-14
     c = m.at({"cart": 0.9, "swing": 0.3, "twist": -0.4})
-    order = m.joint_order(model)
+    order = kic.joint_order(m, model)
     data = mujoco.MjData(model)
     qd, qdd = np.array([0.3, -0.5, 0.8]), np.array([1.0, 2.0, 3.0])
     data.qpos[:], data.qvel[:] = order.q(c), order.v(c, qd)
@@ -366,7 +366,7 @@ ROUND = ["four-bar", "panda", "three-rrr", "two-finger-hand", "six-freedom-plana
 @pytest.mark.parametrize("name", ROUND)
 def test_urdf_written_and_read_again(name):
     m = kic.load(name)
-    made = m.to_urdf()
+    made = kic.to_urdf(m)
     again = kic.from_urdf(
         made.text, loops=made.loops, gravity=made.gravity, near=made.near, coordinates=m.coordinates
     )
@@ -380,7 +380,7 @@ def test_urdf_written_and_read_again(name):
 )
 def test_mjcf_written_and_read_again(name):
     m = kic.load(name)
-    same(m, kic.from_mjcf(m.to_mjcf(), coordinates=m.coordinates))
+    same(m, kic.from_mjcf(kic.to_mjcf(m), coordinates=m.coordinates))
 
 
 def plate(inertia: np.ndarray, exception: str = "") -> kic.Mechanism:
@@ -398,21 +398,21 @@ def test_rounded_plates_are_written_to_mjcf(digits):
         moments = rng.uniform(0.1, 1, 2)
         R = Rotation.random(rng=rng).as_matrix()
         J = np.round(R @ np.diag([*moments, moments.sum()]) @ R.T, digits)
-        root = ElementTree.fromstring(plate((J + J.T) / 2).to_mjcf())
+        root = ElementTree.fromstring(kic.to_mjcf(plate((J + J.T) / 2)))
         low, middle, high = map(float, root.find(".//inertial").get("diaginertia").split())
         assert high <= low + middle
         known = np.linalg.eigvalsh(J)
         assert np.abs(known - (low, middle, high)).max() < 3 * 10.0**-digits
-        notes += "is lowered" in plate(J).to_mjcf()
+        notes += "is lowered" in kic.to_mjcf(plate(J))
         if importlib.util.find_spec("mujoco"):
-            kic.from_mjcf(plate(J).to_mjcf())
+            kic.from_mjcf(kic.to_mjcf(plate(J)))
     assert 3 < notes < 17  # half of them exceed the sum
 
 
 @pytest.mark.parametrize("excess", [2e-6, 2.6e-5, 0.1])
 def test_excess_of_a_moment_is_in_the_error(excess):
     with raises(kic.ModelError, name="plate") as caught:
-        plate((0.4, 0.6, 1 + excess), exception="as printed").to_mjcf()
+        kic.to_mjcf(plate((0.4, 0.6, 1 + excess), exception="as printed"))
     assert caught.value.excess == pytest.approx(excess)
     assert f"exceeds the sum of the others by {excess:.3g}" in caught.value.message
 
@@ -428,12 +428,12 @@ def same(one: kic.Mechanism, other: kic.Mechanism) -> None:
 
 def test_formats_that_cannot_say_a_mechanism():
     with pytest.raises(kic.ModelError) as caught:
-        kic.load("gough-stewart").to_urdf()
+        kic.to_urdf(kic.load("gough-stewart"))
     assert caught.value.joint
     with pytest.raises(kic.ModelError):
-        kic.load("quadruped").to_urdf()  # closed contacts
+        kic.to_urdf(kic.load("quadruped"))  # closed contacts
     with pytest.raises(kic.ModelError):
-        kic.load("puma560").to_mjcf()  # a massless body
+        kic.to_mjcf(kic.load("puma560"))  # a massless body
 
 
 def test_gearbox_of_sdf():
@@ -472,7 +472,7 @@ def test_mimic_of_sdf():
 
 def test_order_of_needs_a_model_with_common_joints():
     with pytest.raises(kic.InputError):
-        kic.load("four-bar").joint_order(object())
+        kic.joint_order(kic.load("four-bar"), object())
 
 
 SPIN = '<joint name="{name}" type="revolute"><parent>{parent}</parent><child>{child}</child>{more}</joint>'
@@ -718,7 +718,7 @@ def test_limits_of_mjcf_actuators_are_those_of_their_joints(more):
 
 def test_limits_of_urdf_and_sdf_joints_are_written_and_read():
     m = kic.load("panda").replace("joint1", effort_limits=87.0, rate_limits=2.0)
-    text = m.to_urdf().text
+    text = kic.to_urdf(m).text
     again = kic.from_urdf(text)
     assert again.effort_limits == {"joint1": (-87.0, 87.0)}
     assert again.rate_limits == {"joint1": (-2.0, 2.0)}
@@ -726,7 +726,7 @@ def test_limits_of_urdf_and_sdf_joints_are_written_and_read():
     assert not unknown.effort_limits
     assert any("effort and velocity limits" in remark for remark in unknown.remarks)
     with raises(kic.ModelError):
-        m.replace("joint1", effort_limits=(-80.0, 87.0)).to_urdf()
+        kic.to_urdf(m.replace("joint1", effort_limits=(-80.0, 87.0)))
 
 
 @needs_mujoco
@@ -735,7 +735,7 @@ def test_joints_without_a_name_get_a_new_one():
 
     m = kic.from_mjcf(FINGER.format(""))
     assert [joint.name for joint in m.joints] == ["a", "joint1_", "c", "joint1"]
-    assert m.joint_order(mujoco.MjModel.from_xml_string(FINGER.format(""))).missing == ()
+    assert kic.joint_order(m, mujoco.MjModel.from_xml_string(FINGER.format(""))).missing == ()
 
 
 ROD = '<body><joint/><inertial pos="0 0 1" mass="1" diaginertia="1 1 1"/></body>'

@@ -83,7 +83,7 @@ def test_bodies_with_several_joints_are_written_as_they_were_read(seed):
     mujoco = pytest.importorskip("mujoco")
     text = several_joints(seed, loop=seed % 2 == 1, ball=seed > 3)
     m = kic.from_mjcf(text)
-    written = m.to_mjcf()
+    written = kic.to_mjcf(m)
     given, found = (mujoco.MjModel.from_xml_string(one) for one in (text, written))
     names = "nbody", "njnt", "nu", "neq"
     assert [getattr(given, key) for key in names] == [getattr(found, key) for key in names]
@@ -128,12 +128,12 @@ def test_bodies_without_mass_are_joints_of_the_body_below():
         bodies = [*(kic.Body(name, mass=0.0) for name in names[:-1]), random_body(rng, "rod")]
         return kic.Mechanism("m", bodies, joints, **more)
 
-    text = chain(6).to_mjcf()
+    text = kic.to_mjcf(chain(6))
     assert text.count("<body ") == 1
     assert text.count('type="hinge"') == 6
     assert "not written: body 'k0'; body 'k1'" in text
     for m in (chain(3, "fixed"), chain(3, "cylindrical"), chain(4, "prismatic")):
-        text = m.to_mjcf()
+        text = kic.to_mjcf(m)
         assert text.count("<body ") == 1
         assert text.count("<joint ") == m.dof
     for wrong in (
@@ -142,7 +142,7 @@ def test_bodies_without_mass_are_joints_of_the_body_below():
         chain(3, frames=[kic.Frame("F", "k0")]),
     ):
         with pytest.raises(kic.ModelError, match="has no mass"):
-            wrong.to_mjcf()
+            kic.to_mjcf(wrong)
 
 
 def ring(kind: str = "revolute", closed: bool = True, laws: bool = False, **more: Any) -> kic.Mechanism:
@@ -383,7 +383,7 @@ def test_properties_are_written_or_raise(key, peer):
         pytest.importorskip(peer)
     for without, given in CASES[key]():
         try:
-            given.to_mjcf() if peer == "mujoco" else given.to_urdf()
+            kic.to_mjcf(given) if peer == "mujoco" else kic.to_urdf(given)
         except kic.ModelError as error:
             raised = error
         else:
@@ -405,7 +405,7 @@ def test_properties_are_written_or_raise(key, peer):
             continue
 
 
-@pytest.mark.parametrize("write", [lambda m: m.to_urdf().text, kic.Mechanism.to_mjcf])
+@pytest.mark.parametrize("write", [lambda m: kic.to_urdf(m).text, kic.to_mjcf])
 def test_settings_that_a_file_does_not_have_are_named(write):
     """Reference points, settings and outputs do not change the motion, but rows and results."""
     bodies = [
@@ -427,7 +427,7 @@ def test_settings_that_a_file_does_not_have_are_named(write):
     assert "of bodies a -->" in note
 
 
-@pytest.mark.parametrize("write", [lambda m: m.to_urdf().text, kic.Mechanism.to_mjcf])
+@pytest.mark.parametrize("write", [lambda m: kic.to_urdf(m).text, kic.to_mjcf])
 @pytest.mark.parametrize(
     "name", ["a--b", "a---b", "a----b", "--", "-->", "<!--", "]]>", "a-", "&amp;", "'\""]
 )

@@ -157,7 +157,7 @@ def test_laminas_are_written_for_mujoco(size):
         J = R @ np.diag([a, b, a + b]) @ R.T
         body = kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=tuple(map(tuple, (J + J.T) / 2)))
         m = kic.Mechanism("m", [body], [kic.Joint("A", "revolute", ("ground", "b"), (0, 0, 0), (0, 0, 1))])
-        model = mujoco.MjModel.from_xml_string(m.to_mjcf())
+        model = mujoco.MjModel.from_xml_string(kic.to_mjcf(m))
         found = np.sort(model.body_inertia[1])
         assert np.abs(found - np.sort([a, b, a + b])).max() < 1e-12 * size
 
@@ -167,7 +167,7 @@ def test_inertia_that_mujoco_does_not_allow_raises(inertia):
     body = kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=inertia)
     m = kic.Mechanism("m", [body], [kic.Joint("A", "revolute", ("ground", "b"), (0, 0, 0), (0, 0, 1))])
     with pytest.raises(kic.ModelError) as caught:
-        m.to_mjcf()
+        kic.to_mjcf(m)
     assert caught.value.name == "b"
 
 
@@ -180,5 +180,5 @@ def test_rotations_beside_gimbal_lock_are_written(distance):
         body = kic.Body("b", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
         joint = kic.Joint("A", "revolute", ("ground", "b"), (0, 0, 0), (0, 0, 1))
         m = kic.Mechanism("m", [body], [joint], frames=[kic.Frame("tool", "b", axes=R.T)])
-        again = kic.from_urdf(m.to_urdf().text)
+        again = kic.from_urdf(kic.to_urdf(m).text)
         assert np.abs(again.at([0.0]).pose("tool").rotation.as_matrix() - R).max() < 1e-13

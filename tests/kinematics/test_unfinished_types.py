@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from raising import raises
@@ -56,11 +58,13 @@ def test_every_place_raises(place) -> None:
     assert caught.value.where in str(caught.value)
 
 
-@pytest.mark.parametrize("question", ["at", "to_urdf", "to_mjcf", "summary"])
-def test_no_question_leaves_the_joint_free(question: str) -> None:
+@pytest.mark.parametrize(
+    "question", [kic.Mechanism.at, kic.to_urdf, kic.to_mjcf, kic.Mechanism.summary], ids=lambda x: x.__name__
+)
+def test_no_question_leaves_the_joint_free(question: Callable[[kic.Mechanism], object]) -> None:
     m = mechanism("screw")
     with raises(kic.ModelError, name="B", got="screw"):
-        getattr(m, question)()
+        question(m)
 
 
 def test_a_loop_is_not_left_open(monkeypatch) -> None:

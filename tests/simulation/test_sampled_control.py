@@ -412,7 +412,7 @@ def test_a_spatial_arm_against_mujoco():
     """Joint control of seven joints with a delay and limited torques, held between samples in both."""
     mujoco = pytest.importorskip("mujoco")
     m = kic.load("panda")
-    text = m.to_mjcf()
+    text = kic.to_mjcf(m)
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, 2.5e-4
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT | mujoco.mjtDisableBit.mjDSBL_CONTACT
