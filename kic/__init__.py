@@ -54,7 +54,7 @@ of differentiation comes first::
 Packages
 --------
 A package imports only from lower layers, which are listed above it. The exceptions are short methods of
-`Configuration`, `Mechanism` and evaluators, which delegate to higher layers.
+`Configuration`, `Mechanism`, `Mobility` and evaluators, which delegate to higher layers.
 
 ====================================  ==========================================================
 package                               contents

@@ -871,7 +871,7 @@ def _best(mechanism: Mechanism) -> tuple[str, ...] | None:
     has_rods = any(joint.type in ROD_TYPES for joint in mechanism.joints)
     for among in (hinges, None) if has_rods else (None,):
         try:
-            return mechanism.independent_sets(of=among, count=1)[0].names
+            return mechanism.mobility().independent_sets(of=among, count=1)[0].names
         except (KicError, IndexError):
             continue
     return None

@@ -33,7 +33,6 @@ from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis.assembly_modes import AssemblyModes
-    from kic.analysis.input_sets import IndependentSets
     from kic.analysis.sensitivity import ParameterSpec
     from kic.description.contacts import Contact
     from kic.description.couplings import Coupling
@@ -156,6 +155,8 @@ class Mechanism(Printable, MechanismDescription):
         "degrees_of_freedom": "dof",
         "solve": "at(values)",
         "close": "at(values)",
+        "cuts": "mobility().cuts",
+        "independent_sets": "mobility().independent_sets(configuration)",
         "to_urdf": "kic.to_urdf(mechanism)",
         "to_mjcf": "kic.to_mjcf(mechanism)",
         "joint_order": "kic.joint_order(mechanism, peer)",
@@ -223,7 +224,7 @@ class Mechanism(Printable, MechanismDescription):
             Configuration from which the solution is continued, so that the assembly mode is kept; by default
             the reference configuration. The path from its values to the inputs is followed by predictor steps
             of second order, and every step is checked: the solution never crosses a dead centre to another
-            branch. Angles of `cuts` are known modulo full turns, and take the shorter way.
+            branch. Angles of `Mobility.cuts` are known modulo full turns, and take the shorter way.
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
             swings ("S1.swing"); by default none. Members beyond them have no solution. Only the
@@ -552,7 +553,8 @@ class Mechanism(Printable, MechanismDescription):
         -------
         Mobility
             Coordinates of the tree, closure conditions of each part and the redundant ones; whether
-            motions are finite or only shown to some order; and motions that are passive. Printed, it is a
+            motions are finite or only shown to some order; motions that are passive; and, by
+            `Mobility.independent_sets`, the coordinates that can drive the mechanism. Printed, it is a
             paragraph.
 
         Examples
@@ -571,7 +573,7 @@ class Mechanism(Printable, MechanismDescription):
         if batch:
             message = f"`configuration` must not be a batch, got a batch {batch}. Index it first."
             raise InputError(message, key="configuration", got=batch)
-        return Mobility(model.closure(()), state[None], False)
+        return Mobility(model, state[None], here)
 
     def close_loops(
         self,
@@ -644,53 +646,6 @@ class Mechanism(Printable, MechanismDescription):
         from kic.assembly import assemble
 
         return assemble(self, loops, near, coordinates, spins)
-
-    def independent_sets(
-        self,
-        configuration: Configuration | None = None,
-        *,
-        of: str | Iterable[str] | None = None,
-        count: int = 10,
-    ) -> IndependentSets:
-        """Find sets of coordinates that can drive the mechanism, the best conditioned first.
-
-        Parameters
-        ----------
-        configuration : Configuration, optional
-            A configuration, or a batch over which the worst counts; unsolved members are ignored. By default
-            the reference configuration.
-        of : str or list of str, optional
-            Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate. By default the coordinates of all joints, also those that are cut, and distances that
-            are coordinates or actuators. Rows without a value, such as angular velocities of spherical
-            joints, are used only where no other row serves.
-        count : int
-            Largest number of sets.
-
-        Returns
-        -------
-        IndependentSets
-            Iterable, printable, with a flag if all sets were tried.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            If a name does not exist, there are too few candidates or no solved member, or the mechanism
-            cannot move.
-        SingularError
-            At a bifurcation, where no set can drive the mechanism, or if no set of the candidates can.
-
-        Examples
-        --------
-        >>> m = kic.load("four-bar")
-        >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
-        >>> best = m.independent_sets(turn)[0]
-        >>> best.names, round(best.worst, 2)
-        (('A',), 0.58)
-        """
-        from kic.analysis.input_sets import independent_sets
-
-        return independent_sets(self._model, configuration, of, count)
 
     def find_equilibrium(
         self,
@@ -765,11 +720,6 @@ class Mechanism(Printable, MechanismDescription):
             If a moving body has no mass or inertia.
         """
         return float(self._model.masses.numbers[:, lay.MASS].sum())
-
-    @property
-    def cuts(self) -> tuple[str, ...]:
-        """Tuple of the joints at which the loops are cut; empty for an open chain."""
-        return tuple(joint.name for joint in self._model.tree.cuts)
 
     @property
     def prepare(self) -> Evaluators:

@@ -33,7 +33,7 @@ def configuration(name: str) -> tuple[kic.Mechanism, Configuration]:
     m = mechanism(name)
     c = m.at()
     among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    best = list(m.independent_sets(of=among, count=1)[0].names)
+    best = list(m.mobility().independent_sets(of=among, count=1)[0].names)
     way = np.random.default_rng(7).uniform(-0.06, 0.06, len(best))
     return m, m.at({q: c.value(q) + x for q, x in zip(best, way, strict=True)}, near=c)
 

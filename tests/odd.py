@@ -430,7 +430,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: c.distribute(effort, actuators=extra, criterion=np.ones(M + 1)), {}
     yield lambda: c.internal_loads(actuators=extra, criterion=np.ones(M + 1)), {"efforts": np.ones(M + 1)}
     yield batch.singularities, {}
-    yield lambda: m.independent_sets(c), {}
+    yield lambda: m.mobility().independent_sets(c), {}
     yield m.mobility, {}
     yield lambda: (*m.mobility().passive_freedoms, None)[0], {}
     yield c.body_contributions, {}

@@ -229,8 +229,8 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     "five-bar": {
         "assemblies": lambda s: parts(s.m.assembly_modes(s.inputs, starts=16).configuration, "state"),
         "independent_sets": lambda s: {
-            "names": [" ".join(one.names) for one in s.m.independent_sets(s.c).sets],
-            "worst": [one.worst for one in s.m.independent_sets(s.c).sets],
+            "names": [" ".join(one.names) for one in s.m.mobility().independent_sets(s.c).sets],
+            "worst": [one.worst for one in s.m.mobility().independent_sets(s.c).sets],
         },
         "sweep": lambda s: (
             s.m.sweep(

@@ -127,7 +127,7 @@ def test_three_windows_are_the_shipped_model() -> None:
 @pytest.mark.parametrize("windows", [1, 5, 12])
 def test_windows_close_with_one_dof(windows: int) -> None:
     m = ladder(windows)
-    assert (m.dof, len(m.cuts)) == (1, windows)
+    assert (m.dof, len(m.mobility().cuts)) == (1, windows)
     c = m.at({"D0": m.at().value("D0") + 0.05})
     for k in range(1, windows + 1):
         tops = [c.pose(name).apply(m[f"B{k}"].at) for name in (f"coupler{k}", f"rocker{k}")]

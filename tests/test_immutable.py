@@ -74,7 +74,7 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "mobility": lambda: FOUR.mobility(),
     "mobility at": lambda: FIVE.mobility(AT5),
     "mobility, idle": lambda: RSSR.mobility(),
-    "independent sets": lambda: FIVE.independent_sets(),
+    "independent sets": lambda: FIVE.mobility().independent_sets(),
     "configuration": lambda: AT5,
     "coefficients": lambda: AT5.coefficients("tip", order=3),
     "dynamics": lambda: AT5.dynamics(),

@@ -62,7 +62,7 @@ def loop() -> tuple[kic.Configuration, kic.Configuration, np.ndarray]:
         for b in m.bodies
     )
     m = replace(m, bodies=bodies, gravity=(0.4, -9.0, 0.0))
-    joint = next(j for j in m.joints if j.name == m.cuts[0])
+    joint = next(j for j in m.joints if j.name == m.mobility().cuts[0])
     ends = tuple(kic.Point(f"end{k}", body, at=joint.at) for k, body in enumerate(joint.bodies))
     rest = tuple(j for j in m.joints if j is not joint)
     opened = replace(m, joints=rest, points=(*m.points, *ends), coordinates=None, actuators=None)

@@ -19,7 +19,10 @@ import kic
 
 ROOT = Path(kic.__file__).parent
 # modules whose classes may delegate upward, in methods of at most this many statements
-DELEGATING, STATEMENTS_MAX = {"configuration", "mechanism", "evaluator"}, 3
+DELEGATING = {
+    ROOT / f"{name}.py" for name in ("configuration", "mechanism", "evaluator", "transfer/mobility")
+}
+STATEMENTS_MAX = 3
 
 ANY_MODULE = "import_module"
 # modules that are named by data: optional packages, and kernels for the process that compiles
@@ -87,7 +90,7 @@ def nodes(path: Path) -> list[tuple[str, ast.AST]]:
 def is_delegate(path: Path, owner: str) -> bool:
     """Return True for a short method of a class of the user's types."""
     *classes, name = owner.split(".")
-    if path.stem not in DELEGATING or path.parent != ROOT:
+    if path not in DELEGATING:
         return False
     for around, node in nodes(path):
         if around == owner and isinstance(node, ast.FunctionDef):

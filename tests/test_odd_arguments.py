@@ -212,7 +212,7 @@ def test_a_mechanism_without_loops_is_assembled() -> None:
 
 def test_an_index_beyond_the_end_ends_a_loop() -> None:
     postures = ARM.at(np.zeros((2, 2)))
-    for items in (postures, ARM.independent_sets()):
+    for items in (postures, ARM.mobility().independent_sets()):
         with pytest.raises(IndexError) as caught:
             items[7]
         assert isinstance(caught.value, kic.InputError)

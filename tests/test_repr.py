@@ -51,7 +51,7 @@ def results() -> Iterator[Any]:
     yield from (
         bar.info,
         bar.mobility(),
-        bar.independent_sets(),
+        bar.mobility().independent_sets(),
         bar.assembly_modes({"A": 1.2}),
         bar.find_equilibrium(),
     )

@@ -44,7 +44,7 @@ class IndependentSet:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependentSets(Printable):
-    """Sets of coordinates that can drive a mechanism, the best first. Made by `Mechanism.independent_sets`.
+    """Sets of coordinates that can drive a mechanism, the best first. Made by `Mobility.independent_sets`.
 
     Iterable; ``sets[0].names`` is the best.
 
@@ -64,7 +64,7 @@ class IndependentSets(Printable):
 
     Examples
     --------
-    >>> kic.load("four-bar").independent_sets(count=2).summary()
+    >>> kic.load("four-bar").mobility().independent_sets(count=2).summary()
     four-bar: independent sets of 1 among A, B, C, D
     all 4 sets were tried
     <BLANKLINE>
@@ -125,7 +125,7 @@ class IndependentSets(Printable):
 
 
 def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:
-    """Rank candidate sets of coordinates. See `Mechanism.independent_sets`."""
+    """Rank candidate sets of coordinates. See `Mobility.independent_sets`."""
     model.require_real("independent_sets()", "Call it outside of the sensitivity and name the coordinates.")
     name, dof = model.description.name, model.dof
     count = integer("count", count, 1)

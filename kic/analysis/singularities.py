@@ -125,7 +125,7 @@ class Singularities(Printable):
     measures : dict of str to (...) ndarray
         For "inputs", "outputs" and "closure", where present, the smallest singular value at every member: of
         the scaled rows on the orthonormal motions that the closure leaves, as in
-        `Mechanism.independent_sets`; of the closure's own conditions relative to the largest. Dimensionless;
+        `Mobility.independent_sets`; of the closure's own conditions relative to the largest. Dimensionless;
         0 where singular, NaN for members without a configuration or with a distance of length zero.
 
     Examples

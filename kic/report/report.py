@@ -403,7 +403,7 @@ def summary(mechanism: Mechanism) -> str:
     for kind in ("points", "frames", "couplings", "_fixed_distances", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
             counts.append(counted(len(parts), kind[:-1].replace("_", " ").strip()))
-    cuts = mechanism.cuts
+    cuts = mechanism.mobility().cuts
     counts.append(f"{counted(len(cuts), 'loop')} (cut at {', '.join(cuts)})" if cuts else "no loop")
     return ", ".join(counts) + "."
 

@@ -297,7 +297,7 @@ class CompiledModel:
     def _mobility(self) -> Mobility:
         from kic.transfer.mobility import Mobility
 
-        return Mobility(self.closure(()), self.reference_state)
+        return Mobility(self, self.reference_state)
 
     @property
     def _transfer_class(self) -> type[CoordinateTransfer]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,11 @@ from kic.transfer.finite_mobility import (
 from kic.transfer.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
 from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
 from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_sentence
+
+if TYPE_CHECKING:
+    from kic.analysis.input_sets import IndependentSets
+    from kic.configuration import Configuration
+    from kic.transfer.compiled_model import CompiledModel
 
 # conditions below this share of the strongest may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
@@ -53,6 +59,8 @@ class Mobility:
         depend on one another and something moves.
     coordinates : int
         Coordinates of the spanning tree.
+    cuts : tuple of str
+        Joints at which the loops are cut; empty for an open chain.
     conditions : dict of str to int
         Closure conditions of each cut joint, coupling, fixed distance and closed contact. A copy.
     redundant : int
@@ -88,19 +96,74 @@ class Mobility:
     'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
     """
 
-    def __init__(self, closure: Closure, state: np.ndarray, is_reference: bool = True) -> None:
-        self._closure = closure
+    def __init__(
+        self, model: CompiledModel, state: np.ndarray, configuration: Configuration | None = None
+    ) -> None:
+        self._model = model
         self._state = state
-        self._is_reference = is_reference
-        self._where = "the reference configuration" if is_reference else "this configuration"
-        self.coordinates: int = self._transfer.tree.size
-        owners = self._transfer.owners
-        self._conditions = {name: owners.count(name) for name in dict.fromkeys(owners)}
+        self._configuration = configuration
+        self._is_reference = configuration is None
+        self._where = "the reference configuration" if self._is_reference else "this configuration"
+        self.coordinates: int = model.tree.size
+        self.cuts = tuple(joint.name for joint in model.tree.cuts)
 
     @property
     def conditions(self) -> dict[str, int]:
         """Closure conditions of each cut joint, coupling, fixed distance and closed contact, as a copy."""
-        return dict(self._conditions)
+        owners = self._transfer.owners
+        return {name: owners.count(name) for name in dict.fromkeys(owners)}
+
+    def independent_sets(
+        self,
+        configuration: Configuration | None = None,
+        *,
+        of: str | Iterable[str] | None = None,
+        count: int = 10,
+    ) -> IndependentSets:
+        """Find sets of coordinates that can drive the mechanism, the best conditioned first.
+
+        Parameters
+        ----------
+        configuration : Configuration, optional
+            A configuration, or a batch over which the worst counts; unsolved members are ignored. By default
+            that of this account.
+        of : str or list of str, optional
+            Candidates: joints, points, distances, body motion, or single rows of them; every row is a
+            candidate. By default the coordinates of all joints, also those that are cut, and distances that
+            are coordinates or actuators. Rows without a value, such as angular velocities of spherical
+            joints, are used only where no other row serves.
+        count : int
+            Largest number of sets.
+
+        Returns
+        -------
+        IndependentSets
+            Iterable, printable, with a flag if all sets were tried.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            If a name does not exist, there are too few candidates or no solved member, or the mechanism
+            cannot move.
+        SingularError
+            At a bifurcation, where no set can drive the mechanism, or if no set of the candidates can.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
+        >>> best = m.mobility().independent_sets(turn)[0]
+        >>> best.names, round(best.worst, 2)
+        (('A',), 0.58)
+        """
+        from kic.analysis.input_sets import independent_sets
+
+        at = self._configuration if configuration is None else configuration
+        return independent_sets(self._model, at, of, count)
+
+    @cached_property
+    def _closure(self) -> Closure:
+        return self._model.closure(())
 
     @property
     def _transfer(self) -> CoordinateTransfer:

@@ -187,5 +187,5 @@ def test_legs_drive_a_platform_described_in_its_pose() -> None:
     assert other.at().joint_forces().effort == pytest.approx(force, rel=1e-12)
     assert kic.metrics.static_effort()(other.at()) == pytest.approx(np.abs(force).max(), rel=1e-12)
     assert other.at().distribute(-other.at().dynamics().load).effort == pytest.approx(force, rel=1e-9)
-    assert set(LEGS) <= set(other.independent_sets().of)
+    assert set(LEGS) <= set(other.mobility().independent_sets().of)
     assert {s.name for s in other.draw().shapes if s.of == "ram" and s.name} == set(LEGS)

@@ -152,7 +152,7 @@ def test_assemblies_of_closed_mechanisms() -> None:
     assert eight.configuration.batch == (8,)
     assert np.abs(eight.configuration._displacement("platform") - pose.as_matrix()).max() < 1e-12
     # limits of a cut joint are looked at as well
-    assert m.cuts == ("C2", "C3")
+    assert m.mobility().cuts == ("C2", "C3")
     some = m.assembly_modes(
         {"platform": pose}, limits={"C2": (eight.configuration.value("C2").mean(), np.inf)}
     )

@@ -31,7 +31,7 @@ def test_every_set_against_the_coefficients(name: str) -> None:
     m = kic.load(name)
     c = m.at()
     joints = [j.name for j in m.joints]
-    found = m.independent_sets(count=10_000)
+    found = m.mobility().independent_sets(count=10_000)
     assert found.tried == found.total == comb(len(joints), m.dof)
     assert (np.diff([one.worst for one in found]) < 1e-9).all()
     assert set(found.of) == set(joints)
@@ -48,7 +48,8 @@ def test_every_set_against_the_coefficients(name: str) -> None:
 def test_the_best_set_drives_and_is_fit_for_wrt_and_at() -> None:
     m = kic.load("five-bar")
     c = m.at({"A": 1.3, "E": 1.5})
-    best = m.independent_sets(c)[0].names
+    best = m.mobility().independent_sets(c)[0].names
+    assert m.mobility(c).independent_sets().sets == m.mobility().independent_sets(c).sets
     c.coefficients("tip", wrt=best)
     again = m.at({name: c.value(name) for name in best}, near=m.at({"A": 1.25, "E": 1.55}))
     np.testing.assert_allclose(again.value("tip"), c.value("tip"), rtol=1e-12)
@@ -57,7 +58,7 @@ def test_the_best_set_drives_and_is_fit_for_wrt_and_at() -> None:
 def test_over_a_batch_the_worst_configuration_counts() -> None:
     m = kic.load("four-bar")
     turn = m.path({"A": 1 + np.linspace(0, 2 * np.pi, 40)})
-    found = {one.names: one for one in m.independent_sets(turn)}
+    found = {one.names: one for one in m.mobility().independent_sets(turn)}
     assert len(found) == 4
     for names, one in found.items():
         single = [by_hand(m, m.at({"A": a}), names, ("A",)) for a in turn.value("A")[:8]]
@@ -67,8 +68,8 @@ def test_over_a_batch_the_worst_configuration_counts() -> None:
         assert one.worst == pytest.approx(measures.min(), abs=1e-13)
         assert one.median == pytest.approx(np.median(measures), abs=1e-13)
         assert measures[one.where] == pytest.approx(one.worst, abs=1e-13)
-    assert m.independent_sets(turn)[0].names == ("A",)  # a crank: no dead centre
-    assert "worst member" in str(m.independent_sets(turn).summary())
+    assert m.mobility().independent_sets(turn)[0].names == ("A",)  # a crank: no dead centre
+    assert "worst member" in str(m.mobility().independent_sets(turn).summary())
 
 
 def test_members_without_a_configuration_are_passed_over() -> None:
@@ -76,7 +77,7 @@ def test_members_without_a_configuration_are_passed_over() -> None:
     a = np.array([[1.0, np.nan, 1.4], [0.8, 1.2, np.inf]])
     c = m.at({"A": a}, failures="mask")
     fine = m.at({"A": a[c.ok]})
-    for one, other in zip(m.independent_sets(c), m.independent_sets(fine), strict=True):
+    for one, other in zip(m.mobility().independent_sets(c), m.mobility().independent_sets(fine), strict=True):
         assert one.names == other.names
         assert (one.worst, one.median) == pytest.approx((other.worst, other.median), abs=1e-13)
         assert c.ok[one.where]
@@ -101,7 +102,7 @@ def test_units_do_not_matter() -> None:
         )
 
     among = ["A", "B", "C", "P", "pin.x", "pin.y"]
-    metres, mm = (crank(unit).independent_sets(of=among) for unit in (1.0, 1000.0))
+    metres, mm = (crank(unit).mobility().independent_sets(of=among) for unit in (1.0, 1000.0))
     assert len(metres) == 6
     for one, other in zip(metres, mm, strict=True):
         assert one.names == other.names
@@ -110,7 +111,7 @@ def test_units_do_not_matter() -> None:
 
 def test_ties_keep_the_order_of_the_description() -> None:
     """The four joints of a Bennett linkage turn alike two by two, and by rounding alone one is better."""
-    found = kic.load("bennett").independent_sets()
+    found = kic.load("bennett").mobility().independent_sets()
     assert abs(found[0].worst - found[1].worst) < 1e-9 < found[1].worst - found[2].worst
     assert [one.names for one in found] == [("A",), ("C",), ("B",), ("D",)]
 
@@ -118,13 +119,13 @@ def test_ties_keep_the_order_of_the_description() -> None:
 def test_passive_dof_are_in_every_set() -> None:
     """The spin of a rod between two balls appears only in rates of the balls and of the rod."""
     m = kic.load("rssr")
-    found = m.independent_sets(count=1000)
+    found = m.mobility().independent_sets(count=1000)
     assert found.always == ("spin",)
     assert all("spin" in one.names for one in found)
     assert "in every set: spin" in str(found.summary())
     # without the spin's own coordinate the rate of a ball stands in, and for nothing else
     joints = [c for j in m.joints if j.name != "spin" for c in j.components]
-    rest = m.independent_sets(of=joints, count=1000)
+    rest = m.mobility().independent_sets(of=joints, count=1000)
     assert len(rest)
     valued = {"crank", "rocker", "pin.1", "pin.2"}
     for one in rest:
@@ -148,11 +149,11 @@ def crank_and_ball() -> kic.Mechanism:
 
 def test_rows_with_values_are_preferred_in_every_set() -> None:
     """The three rates of the ball could drive the crank, too; but they have no value."""
-    found = crank_and_ball().independent_sets()
+    found = crank_and_ball().mobility().independent_sets()
     assert found.dof == 3
     assert set.intersection(*(set(one.names) for one in found)) == {"A"}
     assert found.always == ("A",)
-    assert crank_and_ball().independent_sets(of="S").always == ("S.1", "S.2", "S.3")
+    assert crank_and_ball().mobility().independent_sets(of="S").always == ("S.1", "S.2", "S.3")
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
@@ -176,7 +177,7 @@ def test_sliders_alone_in_a_loop_are_as_long_as_the_mechanism(unit: float) -> No
         coordinates=["A"],
     )
     assert m.mobility().caveat() == ""
-    best = m.independent_sets()
+    best = m.mobility().independent_sets()
     names = ["A", "B", "C", "X", "Y", "Z"]
     G = m.at().coefficients(names, order=1).G[:, 0] / np.repeat([1, 2.5 * unit], 3)
     tree = [names.index(name) for name in m._model.tree.columns]
@@ -190,15 +191,15 @@ def test_an_exchange_reports_that_not_all_were_tried_and_finds_no_worse(
 ) -> None:
     m = kic.load("three-legged-robot")
     c = m.at({"A1": 1.38974986604135 + np.linspace(0, 0.2, 5), "A2": -2.8, "A3": -0.7})
-    full = m.independent_sets(c)
+    full = m.mobility().independent_sets(c)
     monkeypatch.setattr(input_sets, "ALL_SETS_MAX", 10)
-    some = m.independent_sets(c)
+    some = m.mobility().independent_sets(c)
     assert some.tried < some.total == full.total == 84
     assert some[0].worst == pytest.approx(full[0].worst, abs=1e-13)
     assert "not" not in str(full.summary())
     assert f"{some.tried} of 84 sets were tried" in " ".join(str(some.summary()).split())
     assert "a better one may exist" in " ".join(str(some.summary()).split())
-    big = kic.load("stewart-6r").independent_sets(count=3)
+    big = kic.load("stewart-6r").mobility().independent_sets(count=3)
     assert big.total == comb(36, 6)
     assert big.tried < big.total
     kic.load("stewart-6r").at().coefficients("C1", wrt=big[0].names)
@@ -209,7 +210,11 @@ def test_the_errors_name_the_same_sets() -> None:
     c = m.at({"A": np.pi})  # C turns back where the crank lies along the ground link
     with pytest.raises(kic.SingularError) as caught:
         c.coefficients("tip", wrt="C")
-    tree = [one.names for one in m.independent_sets(c, of=list(m._model.tree.columns)) if one.worst > 1e-3]
+    tree = [
+        one.names
+        for one in m.mobility().independent_sets(c, of=list(m._model.tree.columns))
+        if one.worst > 1e-3
+    ]
     said = [tuple(names.split(", ")) for names in caught.value.possible]
     assert set(said) == set(tree)
     assert [x for x in said if x != ("A",)] == [x for x in tree if x != ("A",)]
@@ -217,11 +222,11 @@ def test_the_errors_name_the_same_sets() -> None:
 
 def test_coordinates_of_open_arms() -> None:
     arm = kic.load("horn-two-link")
-    assert [one.names for one in arm.independent_sets()] == [("shoulder", "elbow")]
-    assert arm.independent_sets()[0].worst == 1.0
-    assert "there is no other set" in arm.independent_sets().summary().text()
+    assert [one.names for one in arm.mobility().independent_sets()] == [("shoulder", "elbow")]
+    assert arm.mobility().independent_sets()[0].worst == 1.0
+    assert "there is no other set" in arm.mobility().independent_sets().summary().text()
     c = arm.at([0.3, 0.9])
-    found = arm.independent_sets(c, of=["tip.x", "tip.y", "shoulder"])
+    found = arm.mobility().independent_sets(c, of=["tip.x", "tip.y", "shoulder"])
     assert len(found) == 3
     tip = next(one for one in found if one.names == ("tip.x", "tip.y"))
     length = arm._model.length
@@ -232,44 +237,44 @@ def test_coordinates_of_open_arms() -> None:
 def test_errors() -> None:
     m = kic.load("five-bar")
     with raises(kic.InputError, mobility=0):
-        rigid().independent_sets()
+        rigid().mobility().independent_sets()
     with raises(kic.InputError, key="count"):
-        m.independent_sets(count=0)
+        m.mobility().independent_sets(count=0)
     with raises(kic.InputError, key="count"):
-        m.independent_sets(count=True)
+        m.mobility().independent_sets(count=True)
     with raises(kic.UnknownNameError, name="F"):
-        m.independent_sets(of=["A", "F"])
+        m.mobility().independent_sets(of=["A", "F"])
     with raises(kic.InputError, key="of", mobility=2, count=1):
-        m.independent_sets(of=["A", "A"])
+        m.mobility().independent_sets(of=["A", "A"])
     with raises(kic.InputError, key="of", mobility=2, count=0):
-        m.independent_sets(of=[])
+        m.mobility().independent_sets(of=[])
     with raises(kic.InputError, key="configuration"):
-        m.independent_sets({"A": 1.0})
+        m.mobility().independent_sets({"A": 1.0})
     with raises(kic.InputError, key="configuration"):
-        m.independent_sets(kic.load("four-bar").at())
+        m.mobility().independent_sets(kic.load("four-bar").at())
     with raises(kic.InputError, key="configuration"):
-        m.independent_sets(m.at({"A": np.zeros(0), "E": 1.5}))
+        m.mobility().independent_sets(m.at({"A": np.zeros(0), "E": 1.5}))
     arm = kic.load("horn-two-link")
     with raises(kic.InputError, key="configuration", got=complex):
-        arm.independent_sets(arm.at(np.array([0.1, 0.2 + 1e-30j])))
+        arm.mobility().independent_sets(arm.at(np.array([0.1, 0.2 + 1e-30j])))
     with raises(kic.SingularError, among=("tip.z", "A")):
-        m.independent_sets(of=["tip.z", "A"])
+        m.mobility().independent_sets(of=["tip.z", "A"])
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods._fixed_distances))
     with raises(kic.InputError, name="camber_rod"):
-        rods.independent_sets(of=["hub.1", rod])
+        rods.mobility().independent_sets(of=["hub.1", rod])
 
 
 def test_bifurcations_have_no_set() -> None:
     m = parallelogram()
     flat = m.at({"A": [0.5, 1e-12]}, near=m.at())
     with raises(kic.SingularError, dof=1) as caught:
-        m.independent_sets(flat)
+        m.mobility().independent_sets(flat)
     assert caught.value.failed == [(1,)]
 
 
 def test_zero_distance_has_no_rates() -> None:
     m = closed_gap()
     with raises(kic.InputError, names=("A", "gap")):
-        m.independent_sets(of=["A", "gap"])
-    assert len(m.independent_sets(m.at([0.4]), of=["A", "gap"])) == 2
+        m.mobility().independent_sets(of=["A", "gap"])
+    assert len(m.mobility().independent_sets(m.at([0.4]), of=["A", "gap"])) == 2

@@ -65,7 +65,7 @@ def test_measures_are_those_of_independent_sets() -> None:
     s = c.singularities(drivers="D", of="tip.x")
     assert set(s.measures) == {"inputs", "outputs", "closure"}
     for b, a in enumerate(c.value("A")):
-        one = m.independent_sets(m.at({"A": a}, near=m.at({"A": a})), of=["D"])[0]
+        one = m.mobility().independent_sets(m.at({"A": a}, near=m.at({"A": a})), of=["D"])[0]
         assert s.measures["inputs"][b] == pytest.approx(one.worst, rel=1e-9)
     # of two bars and a distance: the closure's condition in the plane
     x = m._model.transfer(())

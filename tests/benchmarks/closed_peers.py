@@ -74,7 +74,7 @@ class ClosedPeer:
         """Return the joints of the tree with their bodies or parts of bodies, and the loop constraints."""
         edges, ties = [], []
         for joint in self.mechanism.joints:
-            if joint.name not in self.mechanism.cuts:
+            if joint.name not in self.mechanism.mobility().cuts:
                 edges.append((joint, *joint.bodies))
             elif closures == THREE_ROWS:
                 ties.append((*joint.bodies, joint.at))

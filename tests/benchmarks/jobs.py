@@ -61,7 +61,11 @@ def motion(name: str) -> dict[str, Work]:
     """Return inverse and forward dynamics."""
     m, rng = MOVING[name](), np.random.default_rng(3)
     size = (timing.BATCH, len(m.coordinates))
-    states = loops.Loop(m, m.bodies[-1].name).states() if m.cuts else m.at(rng.uniform(-1, 1, size)).state
+    states = (
+        loops.Loop(m, m.bodies[-1].name).states()
+        if m.mobility().cuts
+        else m.at(rng.uniform(-1, 1, size)).state
+    )
     return motions.works(m, states, *rng.normal(size=(2, *size)))
 
 

@@ -613,7 +613,7 @@ def compare(
     works = []
     if path.suffix == ".sdf":
         works.append((OPEN_RTOL, "tree", lambda: compare_sdf_tree(path, rng)))
-    if path.suffix == ".urdf" and (loops or not m.cuts):
+    if path.suffix == ".urdf" and (loops or not m.mobility().cuts):
         works.append((limit, "", lambda: function(m, PinocchioPeer(path, m, loops, floating), rng, moved)))
     elif path.suffix in (".urdf", ".sdf") and not is_open:
         text = kic.to_mjcf(m, strict=False)
@@ -655,7 +655,7 @@ def examine(path: Path, floating: bool = False, seconds: float = 60.0) -> Outcom
             loops = loops_of(path) if path.suffix == ".urdf" else []
             m = load(path, floating, loops)
             out.seconds = time.process_time() - start
-            out.loaded, out.dof, out.loops = "loaded", str(m.dof), str(len(m.cuts))
+            out.loaded, out.dof, out.loops = "loaded", str(m.dof), str(len(m.mobility().cuts))
             moved, failed = move(m)
             out.count = f"{len(moved)}/{len(moved) + len(failed)}"
             out.moved = "some coordinates do not move" if failed else "all coordinates move"

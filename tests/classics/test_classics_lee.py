@@ -269,7 +269,7 @@ def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
     if name == "hand":
         reference = m.at([0.35, -0.6, 1.1, 0.8, -0.9, 0.25])
     start = reference.phi
-    if m.cuts:
+    if m.mobility().cuts:
         start = np.concatenate([reference.value(x).reshape(-1) for x in reference.coordinates])
     c = m.at(start + 0.01 * rng.normal(size=(*batch, len(start))))
     M = len(reference.dynamics(wrt=wrt).coordinates)

@@ -16,7 +16,7 @@ ROTORS = {"A": 0.7, "C": 0.3, "E": 0.2}
 def pair() -> tuple[kic.Mechanism, kic.Mechanism]:
     """Return a five-bar with armature, one joint of which is cut, and with motors of the same inertia."""
     m = kic.load("five-bar")
-    rotors = {**dict.fromkeys(m.cuts, 0.4), **ROTORS}
+    rotors = {**dict.fromkeys(m.mobility().cuts, 0.4), **ROTORS}
     joints = [replace(j, armature=rotors.get(j.name, 0.0)) for j in m.joints]
     motors = [kic.Motor(f"rotor {name}", [name], inertia=J) for name, J in rotors.items()]
     return replace(m, joints=joints), replace(m, motors=motors)

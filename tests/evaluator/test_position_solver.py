@@ -94,7 +94,7 @@ def test_path_never_crosses_a_dead_centre() -> None:
 
 def test_angles_of_cut_joints_and_rounded_loops_take_the_longer_way() -> None:
     m = kic.load("four-bar")
-    assert "D" in m.cuts
+    assert "D" in m.mobility().cuts
     c = m.at()
     state = m.prepare.position(wrt="D")(c.state, [float(c.value("D")) + 0.01])
     assert np.array_equal(state, m.at({"D": c.value("D") + 0.01}, near=c).state)

@@ -205,7 +205,7 @@ def test_joint_forces_agree(name: str) -> None:
     """With six actuators the contacts' loads are known; free bodies and the open hand give the same."""
     m, c, g, qd, qdd, _ = moving(name)
     among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    acting = list(m.independent_sets(of=among, count=1)[0].names)
+    acting = list(m.mobility().independent_sets(of=among, count=1)[0].names)
     f = c.joint_forces(qd, qdd, wrt=HELD[name], actuators=acting)
     assert f.undetermined == ()
     force = []
@@ -452,7 +452,7 @@ def test_a_lifted_foot_holds_nothing() -> None:
 def test_batches(name: str, batch: tuple[int, ...]) -> None:
     m = mechanism(name)
     among = [joint.name for joint in m.joints if joint.type == "revolute"]
-    best = list(m.independent_sets(of=among, count=1)[0].names)
+    best = list(m.mobility().independent_sets(of=among, count=1)[0].names)
     rng = np.random.default_rng(4)
     q = 0.03 * rng.uniform(-1, 1, size=(*batch, len(best)))
     c = m.at({label: q[..., k] for k, label in enumerate(best)}, near=m.at())

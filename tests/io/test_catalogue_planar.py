@@ -352,7 +352,7 @@ def test_the_step_of_the_leg() -> None:
 
 def around(m: kic.Mechanism, cut: str) -> set[str]:
     """The moving bodies of the loop that a cut joint closes."""
-    pairs = [set(j.bodies) for j in m.joints if j.name not in m.cuts]
+    pairs = [set(j.bodies) for j in m.joints if j.name not in m.mobility().cuts]
     one, two = next(j.bodies for j in m.joints if j.name == cut)
     ways = [[one]]
     while all(way[-1] != two for way in ways):
@@ -365,7 +365,7 @@ def test_links_that_the_loops_share(name: str) -> None:
     """Three loops, and any two of them have a moving link in common."""
     m = kic.load(name)
     assert (m.dof, len(m.bodies), len(m.joints)) == (1, 7, 10)
-    loops = [around(m, cut) for cut in m.cuts]
+    loops = [around(m, cut) for cut in m.mobility().cuts]
     assert len(loops) == 3
     assert all(one & two for one in loops for two in loops)
     assert set.union(*loops) == {b.name for b in m.bodies}

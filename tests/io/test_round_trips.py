@@ -177,7 +177,7 @@ def ring(kind: str = "revolute", closed: bool = True, laws: bool = False, **more
 
 def ready(m: kic.Mechanism) -> kic.Mechanism:
     """Return a mechanism with default coordinates that drive it."""
-    names = m.independent_sets(count=1)[0].names
+    names = m.mobility().independent_sets(count=1)[0].names
     return replace(m, coordinates=names)
 
 

@@ -147,8 +147,11 @@ def test_planar_linkages_know_their_plane() -> None:
         f = c.joint_forces(*moving(c), out_of_plane=True)
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
-        assert m.dof - count == 3 * len(m.cuts)  # redundant conditions, three for each planar loop
-        assert f["A" if name == "five-bar" else m.joints[0].name]._variations.shape == (6, 3 * len(m.cuts))
+        assert m.dof - count == 3 * len(m.mobility().cuts)  # redundant conditions, three for each planar loop
+        assert f["A" if name == "five-bar" else m.joints[0].name]._variations.shape == (
+            6,
+            3 * len(m.mobility().cuts),
+        )
 
 
 @pytest.mark.slow_for(*OTHER_MODELS)
@@ -194,7 +197,7 @@ def test_results_are_independent_of_the_cuts(name: str) -> None:
     split = "minimum norm"
     turned_round = replace(m, joints=m.joints[::-1], coordinates=CASES[name].tree.split())
     e = turned_round.at({q: c.value(q) for q in m.coordinates})
-    assert set(turned_round.cuts) != set(m.cuts)
+    assert set(turned_round.mobility().cuts) != set(m.mobility().cuts)
     qd, qdd = moving(c)
     a = c.joint_forces(qd, qdd, criterion=split)
     b = e.joint_forces(qd, qdd, wrt=m.coordinates, criterion=split)
@@ -311,7 +314,7 @@ def test_springs_that_wind_up_and_springs_in_cut_joints() -> None:
     assert wound.effort[0] - plain.effort[0] == pytest.approx(2.0 * 6.5, abs=1e-12)
     assert mismatch(wound.moment, plain.moment) < 1e-12  # the joint gives what it must, spring or motor
     m = kic.load("four-bar")
-    (cut,) = m.cuts
+    (cut,) = m.mobility().cuts
     joints = [replace(j, stiffness=3.0, damping=0.7) if j.name == cut else j for j in m.joints]
     m = replace(m, joints=joints)
     c = m.at({"A": 1.2})
@@ -358,7 +361,7 @@ def test_multipliers_are_joint_forces(name: str) -> None:
     m, c = configuration(name, 0)
     qd, qdd = moving(c)
     f = c.joint_forces(qd, qdd)
-    kept, cuts = ([j for j in m.joints if (j.name in m.cuts) is cut] for cut in (False, True))
+    kept, cuts = ([j for j in m.joints if (j.name in m.mobility().cuts) is cut] for cut in (False, True))
     ends = [kic.Point(f"{j.name} {k}", j.bodies[k], j.at) for j in cuts for k in (0, 1)]
     o = replace(m, joints=kept, points=[*m.points, *ends], coordinates=None)
     given = {}
@@ -672,8 +675,8 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     condition = np.linalg.cond(motion.G)
     assert equilibrium_residual(loop, c, f, qd, qdd, names) < 1e-14 * max(100, condition)
     assert mismatch(f.effort, c.dynamics(wrt=names).inverse_dynamics(qd, qdd)) < 1e-14 * max(100, condition)
-    other = replace(loop, joints=loop.joints[::-1], coordinates=loop.cuts)
-    assert other.cuts != loop.cuts
+    other = replace(loop, joints=loop.joints[::-1], coordinates=loop.mobility().cuts)
+    assert other.mobility().cuts != loop.mobility().cuts
     g = other.at().joint_forces(qd, qdd, wrt=names)
     assert unlike(g, f) < 1e-13 * max(100, condition)
     assert mismatch(g.effort, f.effort) < 1e-13 * max(100, condition)
@@ -684,7 +687,7 @@ def test_a_free_joint_beside_the_others_carries_nothing() -> None:
     floating = replace(
         m, joints=[*m.joints, kic.Joint("float", "free", ("ground", "coupler"), at=(0.1, 0, 0))]
     )
-    assert floating.cuts == (*m.cuts, "float")
+    assert floating.mobility().cuts == (*m.mobility().cuts, "float")
     e = floating.at({q: c.value(q) for q in m.coordinates})
     qd, qdd = moving(c)
     f, g = c.joint_forces(qd, qdd), e.joint_forces(qd, qdd)

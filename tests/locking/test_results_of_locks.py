@@ -69,7 +69,7 @@ def held(kinds: tuple[str, ...], seed: int, links: int | tuple[int, ...]) -> kic
     """Return a hand with a box, driven by joints of its fingers."""
     m = hand(seed, kinds, links)
     hinges = [joint.name for joint in m.joints if joint.type == "revolute"]
-    return replace(m, coordinates=m.independent_sets(of=hinges, count=1)[0].names)
+    return replace(m, coordinates=m.mobility().independent_sets(of=hinges, count=1)[0].names)
 
 
 def damped_ball_joints(name: str) -> kic.Mechanism:

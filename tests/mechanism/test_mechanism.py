@@ -194,11 +194,11 @@ def loop() -> kic.Mechanism:
 
 def test_loops_are_drawn_and_named() -> None:
     m = loop()
-    assert len(m.cuts) == 1
-    assert "A" not in m.cuts
+    assert len(m.mobility().cuts) == 1
+    assert "A" not in m.mobility().cuts
     assert m.dof == 1
-    opened = replace(m, joints=[j for j in m.joints if j.name not in m.cuts], coordinates=None)
-    assert opened.cuts == ()
+    opened = replace(m, joints=[j for j in m.joints if j.name not in m.mobility().cuts], coordinates=None)
+    assert opened.mobility().cuts == ()
     assert opened.dof == 3
 
 
@@ -215,9 +215,9 @@ def test_cuts_keep_wanted_joints_and_take_those_with_most_dof() -> None:
             coordinates=coordinates,
         )
 
-    assert ring(["R"]).cuts == ("S",)
-    assert ring(["S", "R"]).cuts == ("C",)
-    assert ring(["S.2"]).cuts == ("C",)
+    assert ring(["R"]).mobility().cuts == ("S",)
+    assert ring(["S", "R"]).mobility().cuts == ("C",)
+    assert ring(["S.2"]).mobility().cuts == ("C",)
 
 
 def test_mechanism_without_dof_of_any_kind() -> None:

@@ -116,7 +116,7 @@ def test_page_is_self_contained(mechanism: kic.Mechanism, of: str | list[str]) -
     assert sections[0] == "drawing"
     assert sections[-1] == "model-file"
     assert ("mobility" in sections) == bool(
-        mechanism.cuts or mechanism._fixed_distances or mechanism.couplings
+        mechanism.mobility().cuts or mechanism._fixed_distances or mechanism.couplings
     )
 
 

@@ -513,7 +513,7 @@ def test_errors_modulo_full_turns() -> None:
         to = {name: c.value(name) + 0.1 + 2 * np.pi * turns}
         return co.ResolvedRate(m, tr.line(to, to), 1.0)(0.0, ([c.value("A")], [0.0]))
 
-    assert m.cuts == ("D",)
+    assert m.mobility().cuts == ("D",)
     assert mismatch(led("D", 0), led("D", -3)) < 1e-12
     assert led("A", 0) == pytest.approx([0.1])
     assert led("A", 1) == pytest.approx([0.1 + 2 * np.pi])

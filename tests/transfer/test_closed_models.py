@@ -201,7 +201,7 @@ def test_results_are_independent_of_the_cuts(name: str, place: int) -> None:
     """Other orders of the joints and other coordinates change the tree, but not the results."""
     (m, c), case = configuration(name, place), EVERY[name]
     turned = replace(m, joints=m.joints[::-1], coordinates=case.tree.split()) if case.tree else linked(m)
-    assert set(turned.cuts) != set(m.cuts)
+    assert set(turned.mobility().cuts) != set(m.mobility().cuts)
     assert turned.dof == m.dof
     e, of = turned.at({q: c.value(q) for q in m.coordinates}), case.of.split()
     for wrt in (list(m.coordinates), case.wrt[0].split()):
@@ -214,7 +214,7 @@ def test_results_are_independent_of_the_cuts(name: str, place: int) -> None:
 
 def accelerations_by_multipliers(m: kic.Mechanism, c: Configuration, qd, effort) -> dict[str, float]:
     """The opened mechanism with M φ̈ + h = τ + Jᵀλ and J φ̈ = −φ̇ᵀHφ̇: accelerations by name."""
-    kept, cuts = ([j for j in m.joints if (j.name in m.cuts) is cut] for cut in (False, True))
+    kept, cuts = ([j for j in m.joints if (j.name in m.mobility().cuts) is cut] for cut in (False, True))
     # what a loop keeps together: a point, two of a hinge's axis, all but the line of a slider on ground
     points, across = [], {}
     for j in cuts:
@@ -280,7 +280,7 @@ def test_against_constraint_forces(name: str, place: int) -> None:
 @pytest.mark.parametrize("count", range(1, 11))
 def test_ladders(count: int) -> None:
     m, g = ladder(count), 9.81
-    assert (m.dof, len(m.cuts)) == (1, count)
+    assert (m.dof, len(m.mobility().cuts)) == (1, count)
     angle = np.arctan2(4, 3) + 0.5
     c = m.at({"D0": 0.5})
     u, d = c.coefficients([f"D{count}", f"A{count}", f"c{count}"], order=3), c.dynamics()
@@ -371,13 +371,13 @@ def test_antiparallel_closure_is_detected() -> None:
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
     hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
     m = kic.Mechanism("door", [leaf], [ball, hinge], points=[tip], coordinates=["ball"])
-    assert (m.dof, m.cuts) == (1, ("hinge",))
+    assert (m.dof, m.mobility().cuts) == (1, ("hinge",))
     assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
     with raises(kic.ConfigurationError, failed=[()]):
         m.at({"tip.x": -1.0})
 
 
-CLOSED = [name for name in kic.model_names() if kic.load(name).cuts]
+CLOSED = [name for name in kic.model_names() if kic.load(name).mobility().cuts]
 
 
 @pytest.mark.parametrize("name", CLOSED)

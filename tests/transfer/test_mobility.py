@@ -85,7 +85,7 @@ def test_mobility_account_is_consistent(name: str) -> None:
     assert (f.regular, f.caveat()) == (True, "")
     assert set(f.nearby) <= {f.first_order} == {f.dof}
     assert list(f.conditions) == [
-        *m.cuts,
+        *m.mobility().cuts,
         *(c.name for c in m.couplings),
         *m._fixed_distances,
         *(c.name for c in m.contacts),
