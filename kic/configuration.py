@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -223,7 +223,9 @@ class Configuration(Printable, Tabular, Animated):
         "simulate": "Mechanism.simulate(t, near=…)",
         "find_equilibrium": "Mechanism.find_equilibrium(near=…)",
         "show": "draw(), or view() in the browser",
-        "q": "value(coordinates), or phi for the tree",
+        "q": "value(coordinates)",
+        "phi": "value(coordinates)",
+        "potential_energy": "dynamics().potential_energy()",
         "plot": "draw()",
         "state_space": "linearize().state_space(); linearize(motors=True) includes motors",
         "mechanical_advantage": "kic.metrics.mechanical_advantage(row)(c), or force_table(of=row)",
@@ -283,12 +285,8 @@ class Configuration(Printable, Tabular, Animated):
         return self._states.reshape(*self.batch, self._states.shape[-1]).copy()
 
     @property
-    def phi(self) -> np.ndarray:
-        """Array (..., M) of the coordinates of the spanning tree.
-
-        Spherical joints have rotation vectors. Those of an open chain are in the order of `coordinates`, and
-        ``mechanism.at(c.phi)`` is the same configuration.
-        """
+    def _phi(self) -> np.ndarray:
+        """Array (..., M) of the coordinates of the spanning tree; spherical joints have rotation vectors."""
         phi = phi_of(self._model.tree, self._states)
         return phi.reshape(*self.batch, self._model.tree.size)
 
@@ -518,41 +516,6 @@ class Configuration(Printable, Tabular, Animated):
                 values = self.value(label) if has_value else np.full(self.batch, np.nan)
                 yield Variable(label, values, row_unit(self._model.description, label))
 
-    def potential_energy(self) -> np.ndarray:
-        """Return the potential energy of gravity and of springs between points and in joints.
-
-        Weights are measured from the origin of the reference configuration, springs from their free length.
-        Forces and moments of the model have no potential, nor have dampers.
-
-        Returns
-        -------
-        (...) ndarray
-
-        Examples
-        --------
-        >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).potential_energy().round(4)
-        np.float64(19.62)
-        """
-        description = self._model.description
-        U = np.zeros(self.batch)
-        g = np.array(description.gravity)
-        for body in description.bodies:
-            if body.mass and g.any():
-                T = self._displacement(body.name)
-                U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
-        for point in description.points:
-            if point.mass and g.any():
-                U = U - point.mass * (self.value(point.name) @ g)
-        for spring in description.springs:
-            r = self.value(spring.points[1]) - self.value(spring.points[0])
-            stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
-            U = U + spring.stiffness * stretch**2 / 2
-        for joint in description.joints:
-            for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
-                if k:
-                    U = U + k * (self.value(name) - rest) ** 2 / 2
-        return U if self._ok is None else np.where(self._ok, U, np.nan)[()]
-
     def _facts(self) -> Iterator[str]:
         yield from super()._facts()
         if self._ok is not None:
@@ -570,7 +533,7 @@ class Configuration(Printable, Tabular, Animated):
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
             cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
             one = self[index] if self.batch else self
-            values = np.concatenate([one.phi, single_values(one, cut)])
+            values = np.concatenate([one._phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
@@ -687,9 +650,12 @@ class Configuration(Printable, Tabular, Animated):
             )
         program, states = self._model.program(wrt, want=BOTH), self._states
         if applied is None and states.dtype == program.applied.dtype:
-            return program.model_of(self._run(program, failures), states)
-        states, _, force, given = self._along(program.transfer, {}, applied)
-        return program.model_of(program.run(states, applied=force, failures=failures, **given), states)
+            found = program.model_of(self._run(program, failures), states)
+        else:
+            states, _, force, given = self._along(program.transfer, {}, applied)
+            found = program.model_of(program.run(states, applied=force, failures=failures, **given), states)
+        found._potentials = (partial(potential_energy, self),)
+        return found
 
     def _along(
         self,
@@ -1776,3 +1742,26 @@ def single_values(configuration: Configuration, names: Iterable[str]) -> np.ndar
         except InputError:
             found.append(np.array(np.nan))
     return np.array(found)
+
+
+def potential_energy(configuration: Configuration) -> np.ndarray:
+    """Return the potential energy (...,) of gravity and springs; see `Dynamics.potential_energy`."""
+    description = configuration._model.description
+    U = np.zeros(configuration.batch)
+    g = np.array(description.gravity)
+    for body in description.bodies:
+        if body.mass and g.any():
+            T = configuration._displacement(body.name)
+            U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
+    for point in description.points:
+        if point.mass and g.any():
+            U = U - point.mass * (configuration.value(point.name) @ g)
+    for spring in description.springs:
+        r = configuration.value(spring.points[1]) - configuration.value(spring.points[0])
+        stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
+        U = U + spring.stiffness * stretch**2 / 2
+    for joint in description.joints:
+        for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
+            if k:
+                U = U + k * (configuration.value(name) - rest) ** 2 / 2
+    return U if configuration._ok is None else np.where(configuration._ok, U, np.nan)[()]

@@ -54,14 +54,14 @@ Question = Callable[[kic.Configuration, Case, Mapping[str, np.ndarray]], Any]
 
 # questions by name; `r` has random arrays of one row for each member
 QUESTIONS: dict[str, Question] = {
-    "phi": lambda c, case, r: c.phi,
+    "phi": lambda c, case, r: c._phi,
     "state": lambda c, case, r: c.state,
     "ok": lambda c, case, r: c.ok,
     "value": lambda c, case, r: [c.value(name) for name in (case.point, *c.coordinates)],
     "pose": lambda c, case, r: c.pose(case.mechanism.bodies[-1].name),
     "displacement": lambda c, case, r: c._displacement(case.mechanism.bodies[-1].name),
     "euler": lambda c, case, r: c.value(f"{case.mechanism.bodies[-1].name}.euler_zyx"),
-    "potential_energy": lambda c, case, r: c.potential_energy(),
+    "potential_energy": lambda c, case, r: c.dynamics(failures="mask").potential_energy(),
     "kinetic_energy": lambda c, case, r: c.dynamics(failures="mask").kinetic_energy(r["qd"]),
     "coefficients 1": lambda c, case, r: c.coefficients(case.point, order=1, failures="mask"),
     "coefficients 3": lambda c, case, r: c.coefficients([case.point, "com"], order=3, failures="mask"),

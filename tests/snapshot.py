@@ -163,7 +163,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "motion/wrt": lambda s: motion(s.c, s.of, s.qd, s.qdd, s.qddd, wrt=s.wrt),
     "motion/batch": lambda s: motion(s.batch, s.of, s.qd, s.qdd, s.qddd),
     "energy/kinetic": lambda s: s.c.dynamics().kinetic_energy(s.qd),
-    "energy/potential": lambda s: s.batch.potential_energy(),
+    "energy/potential": lambda s: s.batch.dynamics().potential_energy(),
     "operational_space": lambda s: operational_space(s.c.operational_space(s.task)),
     "operational_space/wrt": lambda s: operational_space(s.c.operational_space(s.task, wrt=s.wrt)),
     "resolve": lambda s: resolve(s.c, s.task, s.ud, s.udd),
@@ -243,11 +243,11 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
         ),
     },
     "four-bar": {
-        "equilibrium": lambda s: {"phi": s.m.find_equilibrium(near=s.c).configuration.phi},
+        "equilibrium": lambda s: {"phi": s.m.find_equilibrium(near=s.c).configuration._phi},
         "mobility/finite": lambda s: parts(s.m.mobility(s.c), "finite infinitesimal nearby"),
         "path": lambda s: parts(s.m.path({"A": np.linspace(1.0, 3.0, 9)}), "state"),
         "singularities/found": lambda s: {
-            str(k): found.configuration.phi
+            str(k): found.configuration._phi
             for k, found in enumerate(
                 s.m.path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)}).singularities(drivers="D")
             )

@@ -150,7 +150,7 @@ def test_documented_shapes(cls: type) -> None:
         kic.results.Modes: c.linearize().modes(),
         kic.results.StateSpace: c.linearize().state_space(outputs=["link6", "reach"]),
         kic.results.MotorDemand: m.replace(motors=[kic.Motor(f"M{j}", [j]) for j in m.coordinates])
-        .at(c.phi)
+        .at(c._phi)
         .motor_demand(np.zeros(6), np.zeros(6)),
     }
     sizes = {"M": 6, "P": 7, "N": len(c.body_contributions().bodies), "S": 6}

@@ -69,7 +69,7 @@ def loop() -> tuple[kic.Configuration, kic.Configuration, np.ndarray]:
     c = m.at({"A": 1.4, "E": 1.3})
     columns = [opened.coordinates.index(name) for name in c._model.tree.columns]
     phi = np.empty(4)
-    phi[columns] = c.phi
+    phi[columns] = c._phi
     return c, opened.at(phi), np.array([0, 1])
 
 
@@ -188,10 +188,10 @@ def _() -> None:
     light = random_tree(np.random.default_rng(4), "RPR")
     weight = sum(
         b.mass * x.coefficients(f"com{b.name}", order=1).G.T @ np.array(light.gravity)
-        for x in [with_centers(light).at(c.phi)]
+        for x in [with_centers(light).at(c._phi)]
         for b in light.bodies
     )
-    close(light.at(c.phi).dynamics().load, weight)
+    close(light.at(c._phi).dynamics().load, weight)
 
 
 def with_centers(m: kic.Mechanism) -> kic.Mechanism:
@@ -223,7 +223,7 @@ def _() -> None:
 @computes("kernels.inertia.rotated_inertia", "(2-164)")
 def _() -> None:
     m = with_centers(random_tree(np.random.default_rng(4), "RPR"))
-    c = m.at(chain().phi)
+    c = m.at(chain()._phi)
     parts, d = c.body_contributions(), c.dynamics()
     expected = []
     for b in m.bodies:
@@ -343,7 +343,7 @@ def _() -> None:
     close(q.G.T @ chain().dynamics(wrt=Q).inverse_dynamics(v, a), d.inverse_dynamics(QD, QDD))
     # I* of the open chain, by the kinetic energy along complex steps of its motion
     m = with_centers(random_tree(np.random.default_rng(4), "RPR"))
-    c = m.at(chain().phi)
+    c = m.at(chain()._phi)
     energy = 0.0
     for b in m.bodies:
         R = c.pose(b.name).rotation.as_matrix()

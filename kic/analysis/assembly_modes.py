@@ -257,7 +257,7 @@ class AssemblyModes(Printable):
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
         if count > ROWS_MAX:
             sheet.say(f"the first {ROWS_MAX} of {count} are listed; `configuration` has all")
-        table = np.concatenate([c.phi, 1 / self.condition[:, None]], axis=1)[:ROWS_MAX]
+        table = np.concatenate([c._phi, 1 / self.condition[:, None]], axis=1)[:ROWS_MAX]
         sheet.matrix(
             "assembly modes", [str(k) for k in range(len(table))], [*self._names, "1/condition"], table
         )
@@ -265,7 +265,7 @@ class AssemblyModes(Printable):
 
     @property
     def _names(self) -> list[str]:
-        """List of the names of the coordinates of ``configuration.phi``."""
+        """List of the names of the coordinates of the spanning tree."""
         c = self.configuration
         return list(c.coordinates if model_of(c).is_open_chain else model_of(c).tree.columns)
 

@@ -87,7 +87,7 @@ def assemblies(
     data = {
         "name": mechanism.name,
         "coordinates": found._names,
-        "phi": found.configuration.phi.tolist(),
+        "phi": found.configuration._phi.tolist(),
         "singular": found.singular.tolist(),
         "reason": found.reason,
         **{key: getattr(known, key, None) for key in keys},

@@ -43,7 +43,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
     The coordinates of a spherical joint in a loop have no values and are NaN.
     """
     if model_of(configuration).is_open_chain:
-        return configuration.phi
+        return configuration._phi
     return single_values(configuration, configuration.coordinates)
 
 
@@ -100,7 +100,7 @@ class ReportBuilder:
 
     def coordinates(self) -> None:
         """Write values of the coordinates and the joints to which they belong."""
-        phi, names, joints = self.configuration.phi, self.names, self.mechanism.joints
+        phi, names, joints = self.configuration._phi, self.names, self.mechanism.joints
         if not self.mechanism._model.is_open_chain:  # append dependent joints that have a value
             names = (*names, *(c for c in valued(joints) if c not in names))
             phi = single_values(self.configuration, names)

@@ -396,7 +396,7 @@ class OperationalSpaceControl(_RowControl):
     >>> control = kic.controllers.OperationalSpaceControl(
     ...     m, {"link7": c.pose("link7")}, kp=100.0, kd=20.0, secondary=bent, null_damping=8.0
     ... )
-    >>> control(0.0, (c.phi, np.zeros(7))).shape
+    >>> control(0.0, (c.value(c.coordinates), np.zeros(7))).shape
     (7,)
     """
 

@@ -93,8 +93,8 @@ class TrackingResult(Printable, Tabular, Animated):
 
     @property
     def phi(self) -> np.ndarray:
-        """Array (n, ..., N) of the coordinates of the spanning tree, as `Configuration.phi`."""
-        return self.configuration.phi
+        """Array (n, ..., N) of the coordinates of the spanning tree; ball joints have rotation vectors."""
+        return self.configuration._phi
 
     def drift(self, period: float) -> np.ndarray:
         """Return the change of the coordinates over each turn of a closed path.

@@ -50,7 +50,7 @@ def compare_arm(rng: np.random.Generator, inputs: int) -> int:
         found = modes_of(arm, {"hand": RigidTransform.from_matrix(T)})
         assert found.completeness.evidence == "proven number"
         assert np.abs(found.configuration.pose("hand").as_matrix() - T).max() < 1e-8
-        turns = np.exp(1j * found.configuration.phi)
+        turns = np.exp(1j * found.configuration._phi)
         assert np.abs(turns - np.exp(1j * q)).max(axis=1).min() < 1e-6
         for other in map(np.radians, solver.solve(T)):
             if np.abs(ikdh.forward_kin(table, np.degrees(other)) - T).max() < 1e-6:
@@ -131,7 +131,7 @@ def compare_starts(make: Callable[[np.random.Generator], kic.Mechanism], seed: i
     assert known.certified[~found.singular].all()
     searched = m.assembly_modes(values, starts=starts, rng=seed)
     # each of the others is among ours
-    turns, others = (np.exp(1j * x.configuration.phi) for x in (found, searched))
+    turns, others = (np.exp(1j * x.configuration._phi) for x in (found, searched))
     apart = np.abs(others[:, None] - turns).max(axis=-1)
     assert apart.min(axis=1)[~searched.singular].max(initial=0.0) < 1e-4, seed
     return len(found)

@@ -64,12 +64,12 @@ def test_each_member_as_it_is_alone() -> None:
     check(FOUR, found, {"A": angles})
     assert found.configuration.batch == (2, 6)
     alone = FOUR.assembly_modes({"A": angles[0]}, rng=5)
-    assert np.abs(found.configuration.phi[:, 0] - alone.configuration.phi).max() < 1e-12
+    assert np.abs(found.configuration._phi[:, 0] - alone.configuration._phi).max() < 1e-12
     assert (found.counts[:, 0] >= alone.counts).all()
     for k, angle in enumerate(angles):
         alone = FOUR.assembly_modes({"A": angle})
         gap = np.abs(
-            np.exp(1j * alone.configuration.phi)[:, None] - np.exp(1j * found.configuration.phi[:, k])
+            np.exp(1j * alone.configuration._phi)[:, None] - np.exp(1j * found.configuration._phi[:, k])
         ).max(axis=-1)
         assert gap.min(axis=0).max() < 1e-10
 
@@ -83,7 +83,7 @@ def test_a_slice_is_a_branch() -> None:
     for k in range(2):
         first = Configuration(FOUR._model, (), found.configuration._states[[k * len(angles)]])
         path = FOUR.path({"A": angles}, near=first)
-        assert np.abs(found.configuration.phi[k] - path.phi).max() < 1e-9
+        assert np.abs(found.configuration._phi[k] - path._phi).max() < 1e-9
 
 
 @pytest.mark.slow
@@ -96,11 +96,11 @@ def test_eight_branches_of_an_arm_along_a_path() -> None:
     assert found.continued[:, 1:].all()
     poses = found.configuration._displacement("link6")
     assert np.abs(poses - c._displacement("link6")).max() < 1e-11
-    off = np.abs(np.exp(1j * found.configuration.phi) - np.exp(1j * along)).max(axis=-1)
+    off = np.abs(np.exp(1j * found.configuration._phi) - np.exp(1j * along)).max(axis=-1)
     own = int(np.argmin(off[:, 0]))
     assert off[own].max() < 1e-9  # the motion itself is one of the slices
     # no slice jumps: the largest step is of the size of the motion's own
-    assert np.abs(np.diff(found.configuration.phi, axis=1)).max() < 10 * np.abs(np.diff(along, axis=0)).max()
+    assert np.abs(np.diff(found.configuration._phi, axis=1)).max() < 10 * np.abs(np.diff(along, axis=0)).max()
 
 
 @pytest.mark.slow
@@ -120,8 +120,8 @@ def test_several_axes_and_a_seed() -> None:
     assert few.starts < found.starts
     one = TWO.assembly_modes({"tip.x": [1.0], "tip.y": 1.0})
     assert one.configuration.batch == (2, 1)
-    assert one.configuration.phi[:, 0] == pytest.approx(
-        TWO.assembly_modes({"tip.x": 1.0, "tip.y": 1.0}).configuration.phi, abs=1e-12
+    assert one.configuration._phi[:, 0] == pytest.approx(
+        TWO.assembly_modes({"tip.x": 1.0, "tip.y": 1.0}).configuration._phi, abs=1e-12
     )
 
 

@@ -106,7 +106,7 @@ def test_sixteen_real_configurations_of_an_arm() -> None:
     T = found.configuration.pose("hand").inv() * pose
     assert np.abs(T.translation).max() < 1e-9
     assert T.rotation.magnitude().max() < 1e-9
-    turns = np.exp(1j * found.configuration.phi)
+    turns = np.exp(1j * found.configuration._phi)
     apart = np.abs(turns[:, None] - turns).max(axis=-1) + np.eye(16)
     assert apart.min() > 1e-3
 
@@ -168,7 +168,7 @@ def test_sixteen_solutions_of_a_general_arm() -> None:
     found = modes_of(arm, {"hand": arm.at(q).pose("hand")})
     assert found.completeness.generic == found.completeness.finite == 16
     assert found.completeness.evidence == "proven number"
-    assert np.abs(np.exp(1j * found.configuration.phi) - np.exp(1j * q)).max(axis=1).min() < 1e-7
+    assert np.abs(np.exp(1j * found.configuration._phi) - np.exp(1j * q)).max(axis=1).min() < 1e-7
 
 
 def test_two_rockers_of_a_spatial_four_bar() -> None:
@@ -329,7 +329,7 @@ def test_a_wrist_partitioned_arm_agrees_with_its_closed_form() -> None:
     assert found.completeness.generic == 4
     assert (found.completeness.real == 4).all()
     expected = closed.inverse_kinematics(P)
-    turns = np.exp(1j * found.configuration.phi)
+    turns = np.exp(1j * found.configuration._phi)
     apart = np.abs(turns[:, None] - np.exp(1j * expected)).max(axis=-1)
     assert apart.min(axis=0).max() < 1e-7
     assert apart.min(axis=1).max() < 1e-7
@@ -343,7 +343,7 @@ def test_eight_configurations_of_an_arm_with_a_spherical_wrist() -> None:
     assert found.completeness.generic == 8  # D. L. Pieper, 1968
     assert found.completeness.evidence == "proven number"
     assert (found.completeness.real == 8).all()
-    apart = np.abs(np.exp(1j * found.configuration.phi) - np.exp(1j * q)).max(axis=-1)
+    apart = np.abs(np.exp(1j * found.configuration._phi) - np.exp(1j * q)).max(axis=-1)
     assert apart.min(axis=0).max() < 1e-7
 
 
@@ -371,7 +371,7 @@ def test_at_and_beyond_the_limit_of_reach() -> None:
     edge = modes_of(TWO, {"tip.x": 2.0, "tip.y": 0.0})
     assert (edge.counts.tolist(), edge.singular.tolist()) == ([2], [True])
     assert not edge.completeness.certified.any()
-    assert np.abs(edge.configuration.phi).max() < 1e-5
+    assert np.abs(edge.configuration._phi).max() < 1e-5
     none = modes_of(TWO, {"tip.x": 2.1, "tip.y": 0.0})
     assert len(none) == none.completeness.real == 0
     assert none.completeness.finite == 2
@@ -420,7 +420,7 @@ def test_parts_of_positive_dimension() -> None:
     found = modes_of(arm, {"link6": arm.at(q).pose("link6")})
     assert (len(found), found.completeness.moving, found.completeness.finite) == (7, 2, 8)
     assert "2 paths end on parts of positive dimension" in found.completeness.statement
-    phi = found.configuration.phi[found.singular]
+    phi = found.configuration._phi[found.singular]
     assert np.abs(np.sin(phi[:, 4])).max() < 1e-7
     total = np.exp(1j * (phi[:, 3] + phi[:, 5]))
     own = np.abs(np.exp(1j * phi[:, :3]) - np.exp(1j * q[:3])).max(axis=1) < 1e-7
@@ -464,7 +464,7 @@ def test_close_configurations_of_an_arm(seed: int) -> None:
         pose = arm.at(q + off * way).pose("hand")
         found = modes_of(arm, {"hand": pose})
         assert found.completeness.evidence == "proven number"
-        turns = np.exp(1j * found.configuration.phi)
+        turns = np.exp(1j * found.configuration._phi)
         near = np.abs(turns - np.exp(1j * q)).max(axis=1) < max(4 * off, 1e-6)
         assert found.counts[near].sum() == 2
         T = found.configuration.pose("hand").as_matrix() - pose.as_matrix()

@@ -35,7 +35,7 @@ def as_one(monkeypatch, m: kic.Mechanism, values=None) -> kic.results.AssemblyMo
 
 def same(a: kic.results.AssemblyModes, b: kic.results.AssemblyModes) -> None:
     """Check that the configurations of two searches, and the numbers, are equal."""
-    one, other = (np.exp(1j * x.configuration.phi) for x in (a, b))
+    one, other = (np.exp(1j * x.configuration._phi) for x in (a, b))
     apart = np.abs(one[:, None] - other).max(axis=2)
     assert apart.shape == (len(b), len(b))
     assert (apart < 1e-7).sum(axis=0).tolist() == (apart < 1e-7).sum(axis=1).tolist() == [1] * len(b)
@@ -97,7 +97,7 @@ def test_arms_of_a_delta_robot_are_independent() -> None:
     m = m.replace(name="back")
     back = modes_of(m, {"tip": there.configuration[0].value("tip")})
     assert (len(back), back.completeness.generic, len(generic_of(m).states)) == (8, 8, 2)
-    assert len({tuple(x) for x in np.round(back.configuration.phi, 6).tolist()}) == 8
+    assert len({tuple(x) for x in np.round(back.configuration._phi, 6).tolist()}) == 8
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_six_arms_hold_a_plate() -> None:
                         assert apart.min(axis=1).max() < 1e-6
                         assert (np.bincount(apart.argmin(axis=1)) == here.sum() / len(expected)).all()
         assert len(found) == places * 4**6
-        assert len(np.unique(np.round(np.exp(1j * found.configuration.phi), 5), axis=0)) == len(found)
+        assert len(np.unique(np.round(np.exp(1j * found.configuration._phi), 5), axis=0)) == len(found)
     assert places
 
 

@@ -101,7 +101,7 @@ def test_aligned_wrists_agree_with_the_closed_form(
         found = arm.assembly_modes({"hand": pose}, complete=complete)
         assert len(found) == isolated + curves
         assert found.singular.sum() == curves
-        assert np.abs(np.sin(found.configuration.phi[found.singular, 4])).max(initial=0.0) < 1e-6
+        assert np.abs(np.sin(found.configuration._phi[found.singular, 4])).max(initial=0.0) < 1e-6
         if complete:
             assert (found.completeness.real, found.completeness.moving) == (isolated + curves, 2 * curves)
             assert (found.counts[found.singular] == 2).all()
@@ -118,18 +118,18 @@ def test_a_wrist_on_the_first_axis(seed: int) -> None:
     q[2] = np.arccos(way.real / abs(link)) - np.angle(link) - q[1]
     pose = arm.at(q).pose("hand")
     found = arm.assembly_modes({"hand": pose})
-    kinds = {(np.cos(x[1]) > 0, np.sin(x[4]) > 0) for x in found.configuration.phi}
+    kinds = {(np.cos(x[1]) > 0, np.sin(x[4]) > 0) for x in found.configuration._phi}
     assert (len(found), len(kinds)) == (4, 4)
     whole = arm.assembly_modes({"hand": pose}, complete=True)
     known = whole.completeness
     assert (known.moving, known.real, whole.counts.sum()) == (8, len(whole), 8)
-    kinds = {(np.cos(x[1]) > 0, np.sin(x[4]) > 0) for x in whole.configuration.phi}
+    kinds = {(np.cos(x[1]) > 0, np.sin(x[4]) > 0) for x in whole.configuration._phi}
     assert len(kinds) == len(whole)
 
 
 def jumps(found: kic.results.AssemblyModes) -> float:
     """Return the largest step of the joints between continued neighbours."""
-    phi = found.configuration.phi
+    phi = found.configuration._phi
     steps = np.abs(np.exp(1j * phi[:, 1:]) - np.exp(1j * phi[:, :-1])).max(axis=-1)
     return float(steps[found.continued[:, 1:]].max())
 
@@ -166,7 +166,7 @@ def test_solutions_beyond_limits_count_a_curve_once() -> None:
     for complete in (True, False):
         none = arm.assembly_modes({"hand": pose}, limits={"J0": (1.0, 1.1)}, complete=complete)
         assert "none within `limits`" in none.reason
-        assert (len(none), len(none.nearest.phi)) == (0, 7)
+        assert (len(none), len(none.nearest._phi)) == (0, 7)
 
 
 def test_a_configuration_within_limits_stands_for_a_curve() -> None:

@@ -26,7 +26,7 @@ class Task:
     def __init__(self, model: str, task: str, batch: int | None = None) -> None:
         self.mechanism, self.task = kic.load(model), task
         self.evaluate = self.mechanism.prepare.operational_space(task)
-        drawn = self.mechanism.at().phi
+        drawn = self.mechanism.at()._phi
         rng = np.random.default_rng(1)
         self.phi = drawn + rng.uniform(-SPREAD, SPREAD, size=drawn.shape)
         self.many = drawn + rng.uniform(-SPREAD, SPREAD, size=(batch or timing.BATCH, len(drawn)))

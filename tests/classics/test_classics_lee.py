@@ -268,7 +268,7 @@ def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
     reference = m.at()
     if name == "hand":
         reference = m.at([0.35, -0.6, 1.1, 0.8, -0.9, 0.25])
-    start = reference.phi
+    start = reference._phi
     if m.mobility().cuts:
         start = np.concatenate([reference.value(x).reshape(-1) for x in reference.coordinates])
     c = m.at(start + 0.01 * rng.normal(size=(*batch, len(start))))

@@ -303,7 +303,7 @@ def test_sensitivities_of_motors() -> None:
     rng = np.random.default_rng(4)
     m = geared(rng, kic.load("puma560"), ["waist", "shoulder"])
     m = replace(m, motors=m.motors[:1])
-    posture = random_posture(rng, m).phi
+    posture = random_posture(rng, m)._phi
     v, a = rng.normal(size=(2, 6))
     ask = lambda x: x.at(posture).dynamics(motors=True).inverse_dynamics(v, a)  # noqa: E731
     for name, factor in (("M0.inertia", 1.0), ("M0.damping", 1.0)):

@@ -442,7 +442,7 @@ def test_a_platform_on_legs_of_six_joints() -> None:
     c = random_posture(rng, m)
     w = ["b5.x", "b5.y", "b5.z", "b5.wx", "b5.wy", "b5.wz"]
     bare = [*m.bodies[:5], kic.Body("b5", mass=0.0, com=m.bodies[5].com, inertia=(0, 0, 0))]
-    leg = kic.Mechanism("leg", bare, m.joints, points=m.points, gravity=m.gravity).at(c.phi)
+    leg = kic.Mechanism("leg", bare, m.joints, points=m.points, gravity=m.gravity).at(c._phi)
     platform = m.bodies[5]
     R = c.pose("b5").rotation.as_matrix()
     II = R @ np.array(platform.inertia) @ R.T
@@ -480,7 +480,7 @@ def test_results_in_batches(leg, batch) -> None:
     assert d.load.shape == (*batch, 6)
     assert elbow.batch == batch
     for index in np.ndindex(batch):
-        alone = m.at(c.phi[index])
+        alone = m.at(c._phi[index])
         back = alone.coefficients(HAND, order=3).inverse()
         one = alone.dynamics().transfer(back)
         for s, t in ((inverse.D, back.D), (d.P, one.P), (elbow.H, (alone.coefficients("l3") @ back).H)):

@@ -83,7 +83,7 @@ def test_frames_of_random_rows(kinds: str, convention: str) -> None:
         points = [kic.Point(f"p{i}", row.body, tuple(local[i])) for i, row in enumerate(rows)]
         points.append(kic.Point("base", "ground", (0.1, 0.2, 0.3)))
         m = kic.from_dh("random", rows, convention=convention, points=points)
-        assert m.at().phi == pytest.approx(drawn(rows), abs=0)
+        assert m.at()._phi == pytest.approx(drawn(rows), abs=0)
         assert m.at().value("base").tolist() == [0.1, 0.2, 0.3]
         start = link_frames(rows, convention, drawn(rows))
         phi = rng.uniform(-3, 3, (2, len(rows)))

@@ -122,7 +122,7 @@ def test_sensitivities_are_those_of_central_differences(name: str, k: int) -> No
     make, x = case(name, k)
     m = make(x)
     q = (
-        m.at().phi
+        m.at()._phi
         if m.coordinates[0][:4] == "free"
         else np.hstack([m.at().value(name) for name in m.coordinates])
     )

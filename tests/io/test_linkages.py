@@ -205,7 +205,7 @@ def test_delta_follows_its_closed_form():
     assert np.abs(c.coefficients(["platform.wx", "platform.wy", "platform.wz"], order=3).D).max() < 1e-8
     low = linkages.delta(base_radius=R, platform_radius=r, arm=a, forearm=p, height=0.62)
     assert abs(low.at().value("tip.z") + 0.62) < 10 * EPS
-    assert np.abs(low.at({"tip": [0, 0, -0.62]}).phi - low.at().phi).max() < 1e-10
+    assert np.abs(low.at({"tip": [0, 0, -0.62]})._phi - low.at()._phi).max() < 1e-10
 
 
 def test_one_of_two_lengths_reports_both():

@@ -30,7 +30,7 @@ def standing(name: str, place: int = 0) -> tuple[kic.Mechanism, Configuration]:
     if name in CASES:
         return configuration(name, place)
     m, rng = kic.load(name), np.random.default_rng(place)
-    return m, m.at(m.at().phi + rng.normal(size=len(m.coordinates or m.at().phi)) / 3)
+    return m, m.at(m.at()._phi + rng.normal(size=len(m.coordinates or m.at()._phi)) / 3)
 
 
 def moving(c: Configuration, seed: int = 5) -> np.ndarray:

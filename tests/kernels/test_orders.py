@@ -92,7 +92,7 @@ def test_batches(batch: tuple[int, ...]) -> None:
     assert exact.H.shape == (*batch, rows, size, size)
     assert exact.D.shape == (*batch, rows, size, size, size)
     for index in np.ndindex(*batch):
-        one = m.at(c.phi[index]).coefficients(questions(m), order=3)
+        one = m.at(c._phi[index]).coefficients(questions(m), order=3)
         assert mismatch(exact.D[index], one.D) < 1e-13
 
 

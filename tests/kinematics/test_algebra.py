@@ -131,7 +131,7 @@ def series(rng: np.random.Generator, first: list[str], second: list[str]):
     c = random_posture(rng, whole)
     later = [x for j in whole.joints[k:] for x in j.components]
     moved = c.value(hand) - place.at
-    angles = {x: v for x, v in zip(c.coordinates, c.phi, strict=True)}
+    angles = {x: v for x, v in zip(c.coordinates, c._phi, strict=True)}
     there = {f"J.{i + 1}": v for i, v in enumerate([*moved, *c.pose(held).rotation.as_rotvec()])}
     there |= {x: angles[x] for x in later}
     d = second_part.at(there)

@@ -140,7 +140,7 @@ def test_batches_of_trees_with_balls(kinds, branched: bool, batch: tuple[int, ..
     assert mismatch(lin.K, want) < TOLERANCE
     # one configuration, a batch of motions
     if batch == (3,):
-        one = m.at(c.phi[0]).linearize(v, a)
+        one = m.at(c._phi[0]).linearize(v, a)
         assert mismatch(one.K[0], lin.K[0]) < 1e-12
         assert one.K.shape == (3, M, M)
 
@@ -333,7 +333,7 @@ def test_commutators_of_all_kinds_of_coordinates() -> None:
 def test_sensitivities_pass_through(name: str) -> None:
     m = kic.load(name)
     body = m.bodies[-1].name
-    ask = lambda x: x.at(m.at().phi if x.dof == 6 and name == "puma560" else None).linearize(  # noqa: E731
+    ask = lambda x: x.at(m.at()._phi if x.dof == 6 and name == "puma560" else None).linearize(  # noqa: E731
         np.full(x.dof, 0.3)
     )
     weight = f"{body}.mass"

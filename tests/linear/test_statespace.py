@@ -143,7 +143,7 @@ def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
     rng = np.random.default_rng(len(name))
     m = kic.load(name)
     m = geared(rng, m, joints or list(m.coordinates))
-    c = m.at(m.at().phi + 0.4) if m._model.is_open_chain else m.at()
+    c = m.at(m.at()._phi + 0.4) if m._model.is_open_chain else m.at()
     train = m._model.drive_train
     M, K = m.dof, len(m.motors)
     v, a = rng.normal(size=(2, M))

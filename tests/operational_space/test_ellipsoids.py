@@ -358,7 +358,7 @@ def test_batches(kind: str, batch: tuple[int, ...]) -> None:
     assert e.along(np.ones(6)).shape == e.support(np.ones(6)).shape == e.level(np.ones(6)).shape == batch
     assert e.surface(np.eye(6)[:4]).shape == (*batch, 4, 6)
     for index in np.ndindex(batch):
-        one = m.at(c.phi[index]).ellipsoid(of, kind=kind, length=0.3)
+        one = m.at(c._phi[index]).ellipsoid(of, kind=kind, length=0.3)
         for part in shapes:
             assert mismatch(getattr(e, part)[index], getattr(one, part)) < 1e-12, part
     assert f"{kind} ellipsoid of link7.x" in e.summary().text()

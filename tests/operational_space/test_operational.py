@@ -118,7 +118,7 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
     for part, shape in shapes.items():
         assert getattr(s, part).shape == (*batch, *shape)
     for index in np.ndindex(batch):
-        one = m.at(c.phi[index]).operational_space(task)
+        one = m.at(c._phi[index]).operational_space(task)
         for part in shapes:
             assert mismatch(getattr(s, part)[index], getattr(one, part)) < 1e-13
     assert s.force(np.ones(M), np.ones(P)).shape == (*s.mass(np.ones(P)).shape, P) == (*batch, P)
@@ -142,7 +142,7 @@ def test_complex_steps_pass() -> None:
 def test_complex_singular_tasks_are_found() -> None:
     """A complex pivot that is zero stops the kernel; the members are those of real numbers."""
     c = kic.load("puma560").at(np.outer([0, 1], np.linspace(0.1, 0.6, 6)))
-    z = kic.load("puma560").at(c.phi.astype(complex))
+    z = kic.load("puma560").at(c._phi.astype(complex))
     for batch, failed in ((z, [(0,)]), (z[0], [()])):
         with raises(kic.SingularError, failed=failed):
             batch.operational_space("link6")

@@ -56,13 +56,13 @@ def arm() -> kic.Mechanism:
 
 def test_model_agrees_with_its_description(arm: kic.Mechanism) -> None:
     assert arm.dof == 4
-    q = arm.at().phi
+    q = arm.at()._phi
     assert np.abs(q - np.radians([0, 90, -90, 90])).max() < 1e-14
     for c in (arm.at(), arm.at(POSTURE)):
-        at, J = tip(c.phi)
+        at, J = tip(c._phi)
         assert mismatch(c.value("tip")[:2], at) < 1e-13
         assert mismatch(c.coefficients(TIP).G, J) < 1e-14
-        assert mismatch(c.dynamics().I, inertia(c.phi)) < 1e-13
+        assert mismatch(c.dynamics().I, inertia(c._phi)) < 1e-13
 
 
 @pytest.mark.parametrize("energy", [False, True], ids=["norm", "energy"])
@@ -71,7 +71,7 @@ def test_rates_and_operational_space_in_closed_form(arm: kic.Mechanism, energy: 
     weight = "minimum kinetic energy" if energy else "minimum norm"
     c, ud = arm.at(rng.uniform(-2, 2, size=(20, 4))), rng.normal(size=(20, 2))
     r, s = c.resolve_redundancy(TIP, ud, criterion=weight), c.operational_space(TIP)
-    for q, v, qd, Lambda, w in zip(c.phi, ud, r.qd, s.Lambda, c.ellipsoid(TIP).manipulability, strict=True):
+    for q, v, qd, Lambda, w in zip(c._phi, ud, r.qd, s.Lambda, c.ellipsoid(TIP).manipulability, strict=True):
         J = tip(q)[1]
         assert mismatch(qd, law(q, v, energy)) < 1e-10
         assert mismatch(Lambda, np.linalg.inv(J @ np.linalg.solve(inertia(q), J.T))) < 1e-10

@@ -39,7 +39,7 @@ def test_pose_and_twist_are_those_of_the_configuration(name: str) -> None:
     rng = np.random.default_rng(4)
     f, c = m.prepare.pose(of, wrt=wrt), m.at()
     if m._model.is_open_chain:
-        c = m.at(c.phi + rng.normal(size=c.phi.shape) * 0.3)
+        c = m.at(c._phi + rng.normal(size=c._phi.shape) * 0.3)
     qd = rng.normal(size=len(f.coordinates))
     u = c.coefficients(of, order=1, wrt=wrt)
     now = f(c.state, qd)
@@ -156,7 +156,7 @@ def test_all_readers_of_poses_take_the_same_forms(name: str) -> None:
         errors.append(f(c.state).error(form))
         for given in (form, lambda t, form=form: (form, np.zeros(6), np.zeros(6))):
             control = kic.controllers.OperationalSpaceControl(m, {name: given}, 50.0, 5.0)
-            efforts.append(control(0.0, (c.phi, np.zeros(6))))
+            efforts.append(control(0.0, (c._phi, np.zeros(6))))
     assert max(np.abs(e - errors[0]).max() for e in errors) < 1e-13
     assert max(np.abs(e - efforts[0]).max() for e in efforts) < 1e-11 * np.abs(efforts[0]).max()
     mirrored = np.diag([1.0, 1.0, -1.0])

@@ -171,7 +171,7 @@ def test_rates_of_the_instantaneous_law() -> None:
     assert (d.kinetic_energy(others) >= d.kinetic_energy(r.qdd) * (1 - 1e-12)).all()
     h, found = 1e-3, 0.0
     for w, t in zip(SHARES, OFFSETS * h, strict=True):
-        phi = c.phi + qd * t + r.qdd * t**2 / 2 + r.qddd * t**3 / 6
+        phi = c._phi + qd * t + r.qdd * t**2 / 2 + r.qddd * t**3 / 6
         later = qd + r.qdd * t + r.qddd * t**2 / 2
         found = (
             found + w / h * m.at(phi).resolve_redundancy("flange", udd=udd + uddd * t, qd=later, **given).qdd
@@ -328,21 +328,23 @@ def test_secondary_in_every_form(law: str) -> None:
     aim = kic.PreferredConfiguration(rest, gain=0.8)
 
     def named(x: kic.Configuration) -> np.ndarray:
-        return -0.8 * (x.phi - 0.3)
+        return -0.8 * (x._phi - 0.3)
 
     by_aim = c.resolve_redundancy("flange", ud, udd, uddd, secondary=aim, law=law)
     by_call = c.resolve_redundancy("flange", ud, udd, secondary=named, law=law)
     assert mismatch(by_call.qdd, by_aim.qdd) < 1e-13
     qd, qdd = by_aim.qd, by_aim.qdd
     by_rates = c.resolve_redundancy(
-        "flange", ud, udd, uddd, secondary=(-0.8 * (c.phi - 0.3), -0.8 * qd, -0.8 * qdd), law=law
+        "flange", ud, udd, uddd, secondary=(-0.8 * (c._phi - 0.3), -0.8 * qd, -0.8 * qdd), law=law
     )
     for part in ("qd", "qdd", "qddd"):
         assert mismatch(getattr(by_rates, part), getattr(by_aim, part)) < 1e-12, part
     halves = [kic.PreferredConfiguration(rest, gain=0.4), lambda x: named(x) / 2]
     both = c.resolve_redundancy("flange", ud, udd, secondary=halves, law=law)
     assert mismatch(both.qdd, by_aim.qdd) < 1e-13
-    batch = m.at(c.phi + np.zeros((2, 1, 1))).resolve_redundancy("flange", ud, udd, secondary=halves, law=law)
+    batch = m.at(c._phi + np.zeros((2, 1, 1))).resolve_redundancy(
+        "flange", ud, udd, secondary=halves, law=law
+    )
     assert mismatch(batch.qdd[1, 0], both.qdd) < 1e-13
 
 
@@ -376,7 +378,7 @@ def test_damping_increases_towards_a_singular_configuration() -> None:
     law = one.resolve_redundancy(task, ud, udd, damping=(0.2, 0.1))
     h, found = 1e-3, 0.0
     for w, t in zip(SHARES, OFFSETS * h, strict=True):
-        moved = m.at(one.phi + law.qd * t + law.qdd * t**2 / 2)
+        moved = m.at(one._phi + law.qd * t + law.qdd * t**2 / 2)
         found = found + w / h * moved.resolve_redundancy(task, ud + udd * t, damping=(0.2, 0.1)).qd
     assert mismatch(found, law.qdd) < 1e-8
 
@@ -406,7 +408,7 @@ def test_damping_is_free_of_units() -> None:
     for weight in WEIGHTS[:2]:
         for damping in DAMPINGS[1:]:
             a = c.resolve_redundancy("flange", ud, criterion=weight, damping=damping)
-            b = small.at(c.phi).resolve_redundancy("flange", 1000 * ud, criterion=weight, damping=damping)
+            b = small.at(c._phi).resolve_redundancy("flange", 1000 * ud, criterion=weight, damping=damping)
             assert mismatch(b.qd, a.qd) < 1e-11
             assert mismatch(b.velocity_residual / 1000, a.velocity_residual) < 1e-9
             assert mismatch(b.damping, a.damping) < 1e-11
@@ -698,7 +700,7 @@ def test_invalid_uses_raise() -> None:
         ({"secondary": np.zeros(3)}, {"key": "secondary", "got": (3,)}),
         ({"secondary": "up"}, {"key": "secondary", "got": "up"}),
         ({"secondary": np.full(7, np.nan)}, {"key": "secondary"}),
-        ({"secondary": lambda x: x.phi * np.inf}, {"key": "secondary"}),
+        ({"secondary": lambda x: x._phi * np.inf}, {"key": "secondary"}),
         ({"secondary": (np.zeros(7),) * 4}, {"key": "secondary", "got": 4}),
         ({"secondary": kic.JointLimits({"nose": (0, 1)})}, {"name": "nose"}),
         ({"secondary": kic.JointLimits({"flange": (0, 1)})}, {"key": "limits", "name": "flange"}),
@@ -730,14 +732,14 @@ def test_invalid_uses_raise() -> None:
     with raises(kic.InputError, key="secondary"):
         c.resolve_redundancy("flange", ud, ud, secondary=lambda x: np.zeros(7))
     with raises(kic.InputError, key="secondary"):
-        c.resolve_redundancy("flange", ud, ud, ud, secondary=lambda x: -x.phi)
+        c.resolve_redundancy("flange", ud, ud, ud, secondary=lambda x: -x._phi)
     with raises(kic.SingularError, names=("tip.x",)):
         kic.load("horn-two-link").at([0.0, 0.0]).resolve_redundancy("tip.x", [1.0])
     ahead = kic.load("panda").at(np.array(CONFIGURATIONS["panda"]) + 0j)
     with raises(kic.InputError, key="configuration"):
         ahead.resolve_redundancy("flange", ud, ud, ud)
     with raises(kic.InputError, key="secondary"):
-        ahead.resolve_redundancy("flange", ud, ud, secondary=lambda x: -x.phi)
+        ahead.resolve_redundancy("flange", ud, ud, secondary=lambda x: -x._phi)
 
 
 def test_invalid_objectives() -> None:

@@ -34,7 +34,7 @@ def test_frames_of_a_batch_are_its_members(turn, tmp_path) -> None:
     film = turn.animate(fps=10, trace="tip")
     assert len(film) == 8
     assert film.t is None
-    assert np.array_equal(film.frames.phi, turn.phi)
+    assert np.array_equal(film.frames._phi, turn._phi)
     file = film.save(tmp_path / "turn.gif")
     with Image.open(file) as made:
         assert made.n_frames == 8

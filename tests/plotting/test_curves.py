@@ -102,7 +102,7 @@ def test_metrics_are_found_by_their_argument():
 
 def test_one_number_serves_one_degree_of_freedom():
     c = M.at(1.2)
-    assert np.array_equal(c.phi, M.at([1.2]).phi)
+    assert np.array_equal(c._phi, M.at([1.2])._phi)
     d = c.dynamics()
     assert d.inverse_dynamics(1.0, 2.0) == d.inverse_dynamics([1.0], [2.0])[0]
     assert np.array_equal(c.joint_forces(1.0).force, c.joint_forces([1.0]).force)

@@ -202,7 +202,7 @@ def test_paths_side_by_side() -> None:
 def test_open_chains_and_invalid_members() -> None:
     m = kic.load("horn-two-link")
     phi = np.random.default_rng(0).normal(size=(6, 2))
-    assert m.path(phi).phi.tolist() == phi.tolist()
+    assert m.path(phi)._phi.tolist() == phi.tolist()
     tip = m.at(phi * [1, 0] + [0, 1.0] + phi * [0, 0.1]).value("tip")
     c = m.path({"tip.x": tip[:, 0], "tip.y": tip[:, 1]}, near=m.at([0.0, 1.0]), failures="mask")
     assert np.abs(c.value("tip") - tip)[c.ok].max() < 1e-13

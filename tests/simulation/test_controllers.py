@@ -246,7 +246,7 @@ def test_admittance_displaces_its_reference_exactly() -> None:
     control = co.Admittance(
         m, {"link7": pose}, inertia, damping, stiffness, 400.0, 40.0, sensor=lambda t, measured: f
     )
-    measured = (c.phi, np.zeros(7))
+    measured = (c._phi, np.zeros(7))
     run = solve_ivp(
         lambda t, x: np.concatenate([x[6:], (f - damping * x[6:] - stiffness * x[:6]) / inertia]),
         (0, 0.4), np.zeros(12), "DOP853", rtol=1e-11, atol=1e-13,
@@ -301,7 +301,7 @@ def test_hybrid_control_presses_with_the_wanted_force() -> None:
     motion = {"frame3.y": lambda t: (y + 0.02, 0.3, -0.4)}
     force = {"frame3.x": lambda t: 12.0 + t}
     control = co.HybridForcePosition(m, motion, force, kp=30.0, kd=7.0, null_damping=5.0)
-    effort = control(0.5, (c.phi, qd))
+    effort = control(0.5, (c._phi, qd))
     # accelerations and force of the wall of the arm in contact, by the augmented equations
     d, G, H = c.dynamics(), u.G[:1], u.H[:1]
     bias = d.inverse_dynamics(qd, np.zeros(3))
@@ -314,7 +314,7 @@ def test_hybrid_control_presses_with_the_wanted_force() -> None:
     felt = co.HybridForcePosition(
         m, motion, force, 30.0, 7.0, null_damping=5.0, gain=2.0, sensor=lambda t, measured: [-10.5]
     )
-    assert mismatch(felt(0.5, (c.phi, qd)) - effort, 2.0 * (12.5 - 10.5) * G[0]) < 1e-9
+    assert mismatch(felt(0.5, (c._phi, qd)) - effort, 2.0 * (12.5 - 10.5) * G[0]) < 1e-9
 
 
 def test_poles_of_the_regulator() -> None:

@@ -166,7 +166,7 @@ def test_invalid_arguments_raise() -> None:
     with raises(kic.InputError, key="gain"):
         make(PUMA, go, 1.0, 1.0, gain=-1.0)
     with raises(kic.InputError, key="gain"):
-        make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, (PUMA.at().phi, np.zeros(6)))
+        make(PUMA, go, 1.0, 1.0, gain=1.0)(0.0, (PUMA.at()._phi, np.zeros(6)))
     with raises(kic.InputError, motors=()):
         make(kic.load("puma560"), go, 1.0, 1.0)
     torque = kic.controllers.ComputedTorque(PUMA, go, 1.0, 1.0)
@@ -177,7 +177,7 @@ def test_invalid_arguments_raise() -> None:
         BARS.simulate(0.1, near=BARS.at(), voltage=other)
     few = replace(PUMA, motors=PUMA.motors[:5])
     with raises(kic.InputError, name="flange"):
-        make(few, go, 1.0, 1.0)(0.3, (few.at().phi, np.zeros(6)))
+        make(few, go, 1.0, 1.0)(0.3, (few.at()._phi, np.zeros(6)))
 
 
 def test_model_is_the_arm_with_motors() -> None:

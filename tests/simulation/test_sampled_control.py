@@ -611,7 +611,7 @@ def test_controllers_keep_copies_of_their_arguments() -> None:
     now = m.prepare.pose("link7")(m.at().state)
     p, R, gain = now.p.copy(), now.R.copy(), 50.0 * np.eye(6)
     control = kic.controllers.OperationalSpaceControl(m, {"link7": (p, R)}, gain, 5.0)
-    measured = m.at().phi + 0.1, np.zeros(7)
+    measured = m.at()._phi + 0.1, np.zeros(7)
     first = control(0.0, measured)
     for a in (p, R, gain):
         a += 1.0

@@ -64,7 +64,7 @@ def test_manipulability_of_two_links_in_closed_form() -> None:
 def test_cells_match_direct_evaluation() -> None:
     c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
     m, names = kic.load("panda"), c.coordinates
-    fixed = dict(zip(names, c.phi.tolist(), strict=True))
+    fixed = dict(zip(names, c._phi.tolist(), strict=True))
     grid = {**fixed, names[1]: [0.1, 0.4], names[3]: [-1.2, -1.5, -1.8]}
     s = m.sweep(
         grid,

@@ -90,11 +90,11 @@ def test_samples_functions_and_rates_agree(panda: kic.Mechanism) -> None:
     by_spline = panda.track({"flange": np.stack([course(x) for x in t])}, t, near=c)
     assert np.abs(by_step.phi - by_rate.phi).max() < 1e-12
     assert np.abs(by_spline.phi - by_rate.phi).max() < 1e-8
-    rest = panda.track({"flange": rated}, t, near=c, secondary=lambda x: -np.abs(x.phi))
+    rest = panda.track({"flange": rated}, t, near=c, secondary=lambda x: -np.abs(x._phi))
     assert rest.qdd is None
     given = {name: v for name, v in zip(c.coordinates, HOME, strict=True)}
     drawn = panda.track({"flange": rated}, t, near=c, secondary=kic.PreferredConfiguration(given, gain=2.0))
-    called = panda.track({"flange": rated}, t, near=c, secondary=lambda x: 2.0 * (HOME - x.phi))
+    called = panda.track({"flange": rated}, t, near=c, secondary=lambda x: 2.0 * (HOME - x._phi))
     assert np.abs(drawn.phi - called.phi).max() < 1e-12
     u = drawn.configuration.coefficients("flange")
     assert mismatch(u.acceleration(drawn.qd, drawn.qdd), np.stack([rated(x)[2] for x in t])) < 1e-11
@@ -234,7 +234,7 @@ def test_batches(panda: kic.Mechanism) -> None:
     assert f.error.shape == (9, 3, 2, 3)
     assert f.damping.shape == (9, 3, 2)
     assert np.abs(f.error).max() < 1e-12
-    one = panda.track({"flange": lambda x: course(x)[1, 0]}, t, near=panda.at(c.phi[0]))
+    one = panda.track({"flange": lambda x: course(x)[1, 0]}, t, near=panda.at(c._phi[0]))
     assert np.abs(one.phi - f.phi[:, 1, 0]).max() < 1e-9
     samples = panda.track({"flange": np.stack([course(x) for x in t])}, t, near=c)
     assert np.abs(samples.phi - f.phi).max() < 1e-6
