@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 
@@ -225,6 +225,7 @@ class Configuration(Printable, Tabular, Animated):
         "show": "draw(), or view() in the browser",
         "q": "value(coordinates)",
         "phi": "value(coordinates)",
+        "draw_sheet": "draw(columns=4)",
         "potential_energy": "dynamics().potential_energy()",
         "plot": "draw()",
         "state_space": "linearize().state_space(); linearize(motors=True) includes motors",
@@ -1478,7 +1479,22 @@ class Configuration(Printable, Tabular, Animated):
 
         return Grasp(self, of, fingers, order, failures)
 
-    def draw(self, *, names: bool = False, view: ViewName | None = None, ax: Any = None) -> MechanismPicture:
+    @overload
+    def draw(
+        self, *, names: bool = False, view: ViewName | None = None, ax: Any = None, columns: None = None
+    ) -> MechanismPicture: ...
+    @overload
+    def draw(
+        self, *, names: bool = False, view: ViewName | None = None, ax: None = None, columns: int
+    ) -> Picture: ...
+    def draw(
+        self,
+        *,
+        names: bool = False,
+        view: ViewName | None = None,
+        ax: Any = None,
+        columns: int | None = None,
+    ) -> MechanismPicture | Picture:
         """Draw the mechanism to scale with standard kinematic symbols.
 
         Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
@@ -1498,17 +1514,21 @@ class Configuration(Printable, Tabular, Animated):
             automatically.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default a new figure with the width of a journal column.
+        columns : int, optional
+            Largest number of drawings in a row, to draw the valid members of a batch side by side on one
+            scale, such as all assembly modes, with their indices as titles. By default they are one drawing.
 
         Returns
         -------
-        MechanismPicture
-            With methods `save`, `velocity`, `acceleration`, `forces`, `ellipsoid` and `trace`; notebooks
-            display it.
+        MechanismPicture, or Picture with `columns`
+            With a method `save`; notebooks display it. A MechanismPicture also has `velocity`,
+            `acceleration`, `forces`, `ellipsoid` and `trace`.
 
         Raises
         ------
         InputError
-            If no member is valid, the numbers are not real, or the view is invalid.
+            If no member is valid, or more than 64 with `columns`; if the numbers are not real, or the view
+            is invalid; or for `ax` with `columns`.
 
         Examples
         --------
@@ -1516,40 +1536,15 @@ class Configuration(Printable, Tabular, Animated):
         >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
         >>> picture = turn.draw().trace("tip")
         >>> picture.save("four-bar.svg")  # doctest: +SKIP
-        """
-        from kic.plotting.draw import draw
-
-        return draw(self, names=names, view=view, ax=ax)
-
-    def draw_sheet(self, *, columns: int = 4, names: bool = False, view: ViewName | None = None) -> Picture:
-        """Draw the members of a batch side by side on one scale, such as all assembly modes.
-
-        Parameters
-        ----------
-        columns : int
-            Largest number of drawings in a row.
-        names, view
-            As in `draw`.
-
-        Returns
-        -------
-        Picture
-            One drawing for each valid member, with its index as the title.
-
-        Raises
-        ------
-        InputError
-            If no member is valid, or more than 64 are.
-
-        Examples
-        --------
-        >>> found = kic.load("four-bar").assembly_modes({"A": 1.2})
-        >>> len(found.configuration.draw_sheet().axes)
+        >>> found = m.assembly_modes({"A": 1.2})
+        >>> len(found.configuration.draw(columns=4).axes)
         2
         """
-        from kic.plotting.draw import draw_sheet
+        from kic.plotting.draw import draw, draw_sheet
 
-        return draw_sheet(self, columns=columns, names=names, view=view)
+        if columns is None:
+            return draw(self, names=names, view=view, ax=ax)
+        return draw_sheet(self, names=names, view=view, ax=ax, columns=columns)
 
     def to_html(
         self,

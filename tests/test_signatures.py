@@ -30,7 +30,7 @@ WORDS = {
         "kic.Coefficients.identity", "kic.Coefficients.matched", "kic.Coefficients.renamed", "kic.ContactSet",
         "kic.trajectory.PathConstraints",
         "kic.trajectory.Trajectory.sampled", "kic.Mechanism.unlock", "kic.Mechanism.without",
-        "kic.Configuration.draw", "kic.Configuration.draw_sheet", "kic.Mechanism.draw",  # True to draw names
+        "kic.Configuration.draw", "kic.Mechanism.draw",  # True to draw names
     ],
     "weight": [],
     "split": [],

@@ -70,7 +70,7 @@ def assemblies(
     if not as_json:
         click.echo(found.summary())
     if file is not None:
-        found.configuration.draw_sheet().save(file)
+        found.configuration.draw(columns=4).save(file)
     if not as_json:
         return
     known = found.completeness if complete else None

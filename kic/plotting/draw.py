@@ -356,10 +356,12 @@ def draw(
 
 
 def draw_sheet(
-    configuration: Configuration, *, columns: int = 4, names: bool = False, view: ViewName | None = None
+    configuration: Configuration, *, names: bool, view: ViewName | None, ax: Any, columns: int
 ) -> Picture:
-    """Draw the members of a batch side by side; see `Configuration.draw_sheet`."""
+    """Draw the members of a batch side by side; see `Configuration.draw`."""
     columns = integer("columns", columns, 1)
+    if ax is not None:
+        raise invalid("ax", "must be left out with `columns`", ax, "Drawings side by side have a figure.")
     members = [index for index in np.ndindex(configuration.batch) if configuration.ok[index]]
     if not 0 < len(members) <= SHEET_MAX:
         message = f"must have 1 to {SHEET_MAX} valid members"

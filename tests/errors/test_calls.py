@@ -132,3 +132,16 @@ def test_other_mistakes_name_the_remedy(call: Callable[[], Any], error: type, me
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_counterparts_of_moved_names_work() -> None:
+    known = {"kic": kic, "mechanism": BAR, "configuration": HERE, "coordinates": BAR.coordinates}
+    moved = "title about source drawing cuts independent_sets to_urdf to_mjcf"
+    for owner, names in ((BAR, moved), (HERE, "phi potential_energy")):
+        for name in names.split():
+            with pytest.raises(AttributeError) as caught:
+                getattr(owner, name)
+            use = str(caught.value).partition("Use ")[2].rstrip(".")
+            assert (
+                eval(use if use.startswith("kic.") else f"owner.{use}", known | {"owner": owner}) is not None
+            )

@@ -225,21 +225,23 @@ def test_a_sheet_has_each_member_without_the_missing_ones() -> None:
     m = kic.load("slider-crank")
     c = m.at({"piston": np.array([0.2, 5.0, 0.19, 0.21])}, failures="mask")
     assert c.ok.tolist() == [True, False, True, True]
-    sheet = c.draw_sheet(columns=2)
+    sheet = c.draw(columns=2)
     kept = np.flatnonzero(c.ok)
     assert [ax.get_title() for ax in sheet.axes] == [str(k) for k in kept]
     places = [ax.get_subplotspec() for ax in sheet.axes]
     assert [(p.rowspan.start, p.colspan.start) for p in places] == [(k // 2, k % 2) for k in range(len(kept))]
     units = [np.diff(ax.get_xlim())[0] / ax.get_position().width for ax in sheet.axes]
     assert np.ptp(units) < 1e-9 * units[0]  # one scale
-    alone = [np.diff(ax.get_xlim())[0] for k in kept for ax in c[k].draw_sheet().axes]
+    alone = [np.diff(ax.get_xlim())[0] for k in kept for ax in c[k].draw(columns=4).axes]
     assert np.ptp(alone) > 0.01 * alone[0]
-    assert [ax.get_title() for ax in c[0].draw_sheet().axes] == [""]  # one configuration
+    assert [ax.get_title() for ax in c[0].draw(columns=4).axes] == [""]  # one configuration
     for wrong in (c[~c.ok], m.at(np.ones((65, 1)))):
         with raises(InputError, key="configuration"):
-            wrong.draw_sheet()
+            wrong.draw(columns=4)
     with raises(InputError, key="columns", got=0):
-        c.draw_sheet(columns=0)
+        c.draw(columns=0)
+    with raises(InputError, key="ax"):
+        c.draw(columns=2, ax=sheet.axes[0])  # type: ignore[call-overload]
 
 
 def test_nothing_to_draw_raises() -> None:
