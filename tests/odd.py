@@ -380,7 +380,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     parts = {f".{k}": {"of": body} for k in ("displacement", "pose", "euler", "grasp", "places")}
     parts |= {".value": {"of": of[0]}}
     yield lambda: m, {
-        "Mechanism.path": {"values": series}, "Mechanism.independent_sets": {"of": names},
+        "Mechanism.path": {"values": series},
         "Mechanism.save": {"path": "model.toml"},
         "Mechanism.simulate": {"limits": False, "integrator": "DOP853"},
         "Mechanism.sweep": {"of": v["metric"]}, "Mechanism.sensitivity": {"of": v["function"]},

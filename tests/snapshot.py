@@ -125,7 +125,7 @@ def evaluate(s: Case, order: int, wrt: Any) -> Parts:
 
 # name of the question: function of a case, for all models
 QUESTIONS: dict[str, Callable[[Case], Any]] = {
-    "at": lambda s: parts(s.c, "state phi coordinates batch"),
+    "at": lambda s: {**parts(s.c, "state coordinates batch"), "phi": s.c._phi},
     "at/batch": lambda s: parts(s.batch, "state ok"),
     "at/near": lambda s: parts(s.m.at(s.near(1.0), near=s.c), "state"),
     "at/mask": lambda s: parts(
