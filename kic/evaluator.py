@@ -40,6 +40,7 @@ from kic.transfer.program import (
     BOTH,
     LAYOUT,
     MotionTerms,
+    Numbered,
     OutputMotion,
     Table,
     Transfer,
@@ -113,7 +114,8 @@ class Evaluator(ABC):
             Earlier results of this evaluator for the same batch, which are overwritten. An array of float64
             that receives the result, if the result is an array; it may be one of the arguments.
         check : bool
-            True to check that the states are closed and that the coordinates can drive the mechanism there.
+            True to check also that the coordinates can drive the mechanism at the states, by their condition,
+            and that no joint is closed the wrong way round.
 
         Returns
         -------
@@ -124,15 +126,17 @@ class Evaluator(ABC):
         ------
         InputError
             For arrays of another shape, and an `out` of another batch. If results at a finite state are not
-            finite, because numbers overflow, or a spring or a distance has length zero. With `check`, also
-            for open states.
+            finite, because numbers overflow, or a spring or a distance has length zero. For states that do
+            not close the loops; `failed` are their indices, `joint` and `residual` belong to the first.
         SingularError
             If the coordinates cannot drive the mechanism, or Euler angles are near gimbal lock.
 
         Notes
         -----
-        For speed it is not checked that states are closed. Quaternions are normalized first. Results at
-        states that are not finite are NaN.
+        A state closes the loops if their residuals are at most 1e-6 of the length of each loop, or 1e-6 rad,
+        or `closure_tolerance` if that is larger. States in single precision pass. Couplings are not compared
+        where all coordinates depend linearly on one another, except with `check`. Quaternions are normalized
+        first. Results at states that are not finite are NaN.
         """
 
     def check(self, state: np.ndarray) -> np.ndarray:
@@ -151,7 +155,8 @@ class Evaluator(ABC):
         Raises
         ------
         InputError
-            If a state is not closed, with the joint and the residual.
+            If a state does not close the loops, with the joint and the residual, or closes one the wrong way
+            round.
         SingularError
             If the coordinates cannot drive the mechanism.
 
@@ -566,7 +571,8 @@ class Tables(Evaluator):
         """Fill results at states (B, S) with every check; members whose state is not finite are NaN."""
         ok, batch, table = known_members(states), out._batch, self._table(out)
         ok = None if ok is None else ok.reshape(batch)
-        self._program.run(states, batch=batch, ok=ok, out=table, checked=self._check_results)
+        closed = Numbered.whole(states)
+        self._program.run(states, batch=batch, ok=ok, out=table, checked=self._check_results, closed=closed)
 
     def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
         raise InputError(
@@ -627,7 +633,8 @@ class Efforts(Evaluator):
         except Exception:  # batches, other scalars
             pass
         states, rates, batch, ok = self._members(state, qd, qdd)
-        made = self._program.efforts(states, rates, batch, ok=None if ok is None else ok.reshape(batch))
+        ok = None if ok is None else ok.reshape(batch)
+        made = self._program.efforts(states, rates, batch, ok=ok, closed=Numbered.whole(states))
         if out is None:
             return made
         if not isinstance(out, np.ndarray) or out.shape != made.shape or out.dtype != made.dtype:
@@ -672,7 +679,7 @@ class Accelerations(Efforts):
             I = T[2 * size : -2].reshape(size, size)
             return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
         states, rates, batch, ok = self._members(state, qd, effort)
-        found = self._program.terms(states, rates, ok)
+        found = self._program.terms(states, rates, ok, Numbered.whole(states))
         return MotionTerms(*(part.reshape((*batch, *part.shape[1:])) for part in found))
 
 
@@ -725,7 +732,8 @@ class OutputMotions(Evaluator):
         )
         ok = known_members(states, *rates)
         ok = None if ok is None else ok.reshape(batch)
-        made = output_motion(self._model, self._transfer, self._of, states, rates, batch, ok)
+        closed = Numbered.whole(states)
+        made = output_motion(self._model, self._transfer, self._of, states, rates, batch, ok, closed=closed)
         if out is None:
             return made
         if not isinstance(out, OutputMotion) or [np.shape(a) for a in out] != [a.shape for a in made]:

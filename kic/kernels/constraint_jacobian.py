@@ -10,7 +10,7 @@ from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
-from kic.kernels.jit import entry, inlined
+from kic.kernels.jit import compiled_by, entry, inlined
 from kic.kernels.offsets import section
 from kic.kernels.ranges import clear_range
 from kic.kernels.vectors import cross, dot, scale, sub, take
@@ -115,6 +115,30 @@ def gradient(cols, F, items, vectors, i, states, b, value, g):
             if sign < 0 and affects(cols, n, lay.DIRECTION) and (kind == lay.DOT2 or kind == lay.DOT1):
                 x += dot(cross(take(F, n, lay.AXIS), u), gap)
             g[row, n] = x
+
+
+def _closure_gap(items, vectors, count, value):
+    worst = 0.0
+    for i in range(count):
+        factor = abs(vectors[i, lay.CLOSED_FACTOR])
+        if factor > 0:
+            row, rows = items[i, lay.ROW], 3 if items[i, lay.ITEM] <= lay.OMEGA else 1
+            for k in range(rows):
+                left = factor * abs(value[row + k] - vectors[i, lay.CLOSED_VALUE])
+                # NaN remains
+                worst = max(worst, left) + 0 * left
+    return worst
+
+
+def closure_gap(items, vectors, count, value):
+    """Return the largest residual of the closure rows among `count` items; 0 for objects.
+
+    It is a share of the residual that a closed state may have, or NaN.
+    """
+    return 0.0 if value.dtype.kind == "O" else _closure_gap(items, vectors, count, value)
+
+
+compiled_by(closure_gap, _closure_gap, forceinline=True)
 
 
 @entry

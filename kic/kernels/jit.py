@@ -92,9 +92,9 @@ def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:
     return function
 
 
-def compiled_by(function: Any, implementation: Any) -> None:
-    """Compile `implementation` as the body of a function called in kernels."""
-    _mark("compiled_by", function, implementation)
+def compiled_by(function: Any, implementation: Any, **options: Any) -> None:
+    """Compile `implementation` as the body of a function called in kernels, with options of Numba."""
+    _mark("compiled_by", function, implementation, **options)
 
 
 def helper(function: Any) -> Any:

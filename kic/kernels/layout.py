@@ -75,6 +75,8 @@ LOCAL_B, LOCAL_A, EXTRA = 0, 3, 6
 RATIO, RATIO_OFFSET = 6, 7
 SCALE = 9  # of a system's item, in its vectors: scale that its rows are divided by
 LEVER = 10  # of a system's item: its longest lever arm, divided by its scale
+CLOSED_VALUE = 11  # of a closure row's item: value of its rows where loops are closed
+CLOSED_FACTOR = 12  # of a closure row's item: inverse of the largest residual of a closed state; else 0
 
 # pairs (a, b) of second order that a table holds, in this order: all, or those with b <= a
 EVERY, LOWER = 0, 1
@@ -108,9 +110,10 @@ FACTOR = 0
 USED_ROW, ELIMINATED, USED_ITEM, UNUSED_ROW, UNUSED_ITEM, INPUT = 0, 1, 2, 3, 4, 5
 CHOICE_HEIGHT = 6
 
-# quality (B, 7): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
-# column of the tree, and the largest residual of an unused closure row, all dimensionless
-PIVOT, LARGEST, LEFT, QUALITY_WIDTH = 0, 1, 4, 7
+# quality (B, 8): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
+# column of the tree, and the largest residual of an unused closure row, all dimensionless; then the largest
+# residual of all closure rows in value, as a share of that of a closed state
+PIVOT, LARGEST, LEFT, GAP, QUALITY_WIDTH = 0, 1, 4, 7, 8
 # a pivot ratio below this requires an exact condition number
 GOOD_PIVOT = 1e-3
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels import layout as lay
-from kic.kernels.constraint_jacobian import gradient
+from kic.kernels.constraint_jacobian import closure_gap, gradient
 from kic.kernels.frames import frames, has_frame, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
@@ -528,8 +528,8 @@ def motion_in_coordinates(
     Arguments are as in `tree_motion`; `choice` and `quality` are as in `transfer`. Residuals of unused
     closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES, φ̇, φ̈ and, to third
     order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another choice of rows,
-    whose inertia may be singular, or whose results are not finite. If `quality` has no members, these keep
-    what T holds.
+    whose states do not close the loops, whose inertia may be singular, or whose results are not finite. If
+    `quality` has no members, these keep what T holds.
     """
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     want, left_out, order = plan[1, lay.WANT], plan[2, lay.LEFT_OUT], plan[1, lay.ORDER]
@@ -568,17 +568,18 @@ def motion_in_coordinates(
         clear_range(scratch, endt, height * (1 + mobile))
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
+        gap = closure_gap(items, vectors, items.shape[0], value)
         scaled_system(mobile, vectors, choice, rest, g, W)
         pivot = factor(W, pivots, ends)
         if measured:
-            quality[b, lay.PIVOT] = pivot
+            quality[b, lay.PIVOT], quality[b, lay.GAP] = pivot, gap
         if pivot == 0:
             if measured:
-                quality[b, lay.LARGEST :] = np.nan
+                quality[b, lay.LARGEST : lay.GAP] = np.nan
                 T[place : place + width] = np.nan
             doubtful += 1
             continue
-        fine = pivot > lay.GOOD_PIVOT
+        fine = pivot > lay.GOOD_PIVOT and gap <= 1
         large = first_large = abs(late[0]) * 0
         for k in range(order):
             # with this order of the tree's coordinates zero, rows have the part of lower orders

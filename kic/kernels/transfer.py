@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels import layout as lay
-from kic.kernels.constraint_jacobian import gradient
+from kic.kernels.constraint_jacobian import closure_gap, gradient
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
@@ -303,7 +303,8 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
     requested rows, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is wanted, T
     receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is scratch.
     Third order is compiled only for a `with_third` other than None. Returns the number of doubtful members:
-    those that are ill-conditioned or not finite, or whose unused closure rows do not hold.
+    those that are ill-conditioned or not finite, whose states do not close the loops, or whose unused closure
+    rows do not hold.
     """
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     order, rows, want = plan[1, lay.ORDER], plan[1, lay.ROWS], plan[1, lay.WANT]
@@ -345,12 +346,14 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
         for i in range(items.shape[0]):
             gradient(cols, F, items, vectors, i, states, b, value, g)
         quality[b, lay.PIVOT] = 1
+        gap = closure_gap(items, vectors, first_asked, value)
+        quality[b, lay.GAP] = gap
         if not want & lay.WANT_CURVATURE:
             scaled_system(mobile, vectors, choice, rest, g, W)
             quality[b, lay.PIVOT] = factor(W, pivots, ends)
             if quality[b, lay.PIVOT] == 0:
                 # nothing can be solved for
-                quality[b, lay.LARGEST :] = nothing
+                quality[b, lay.LARGEST : lay.GAP] = nothing
                 T[b], K[b] = nothing, nothing
                 if X.shape[0] > 0:
                     X[b] = nothing
@@ -408,7 +411,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
         if X.shape[0] > 0 and not want & lay.WANT_CURVATURE:
             copy_range(X[b], 0, x, 0, x.shape[0])
         # NaN fails this test
-        fine = quality[b, lay.PIVOT] > lay.GOOD_PIVOT
+        fine = quality[b, lay.PIVOT] > lay.GOOD_PIVOT and gap <= 1
         if left_out > 0:
             for k in range(order):
                 fine = fine and quality[b, lay.LEFT + k] <= allowed

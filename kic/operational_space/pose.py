@@ -19,7 +19,7 @@ from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
 from kic.numerics.rotations import is_rotation, vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.program import ARGUMENTS, Program, Table
+from kic.transfer.program import ARGUMENTS, Numbered, Program, Table
 from kic.transfer.targets import axis_items, frame_part, placed_reference
 
 
@@ -128,7 +128,8 @@ class RowEvaluator:
         if not hot or made._call[0](*made._call[1]):
             ok = known_members(made._states)
             ok = None if ok is None else ok.reshape(batch)
-            self._program.run(made._states, batch=batch, ok=ok, out=made._table)
+            closed = Numbered.whole(made._states)
+            self._program.run(made._states, batch=batch, ok=ok, out=made._table, closed=closed)
         if not self._views:
             self._read(made)
         made.rate = None if qd is None else _rates(made.G, qd)

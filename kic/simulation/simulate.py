@@ -173,7 +173,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
             f"`near` must hold real numbers, got {start.state.dtype}.", key="near", got=start.state.dtype
         )
     with batch_indices(range(1), ()):
-        model.closure(names).check(start.state[None])
+        model.closure(names).check(start.state[None], key="near")
     rates = np.zeros(len(names)) if qd is None else as_array("qd", qd, len(names), finite=False)
     if rates.dtype != object and not np.isfinite(rates).all():
         as_array("qd", qd, len(names))  # raises InputError; rates that overflow end the run instead

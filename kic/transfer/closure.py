@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from kic.errors import InputError
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import facing_rows
 from kic.kinematics.outputs import plain_rows
@@ -26,7 +25,8 @@ from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.graphs import blocks
 from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import EPS
-from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
+from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer, open_error
+from kic.transfer.program import Numbered
 
 # singular values of the rows below this share of the largest are zero
 PINV_RTOL = 1e-10
@@ -59,7 +59,7 @@ class Closure:
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
         facing, names = facing_rows(tree)
-        self._facing_of = [tree.description._describe(name) for name in names]
+        self._facing_of = names
         self._facing = output_query(tree, plain_rows(tree, facing), 1) if facing else None
         # a loop much smaller than the mechanism closes no better than its places are known
         self.limit = max(LOOP_CLOSURE_RTOL, PLACE_RTOL * transfer.length / transfer.system.smallest)
@@ -179,45 +179,30 @@ class Closure:
         """Return the condition (B,) of all rows."""
         return condition_number(self.rows(states)[1])
 
-    def check(self, states: np.ndarray) -> np.ndarray:
+    def check(self, states: np.ndarray, within: float = LOOP_DRIFT_RTOL, key: str = "state") -> np.ndarray:
         """Return the condition (B,) of states (B, S), all of which must be closed and regular.
 
-        Members without a configuration, which are NaN, have the condition NaN.
+        Members without a configuration, which are NaN, have the condition NaN. For `within` and `key` see
+        `CoordinateTransfer.check_closed`.
 
         Raises
         ------
         InputError
-            For states that are not closed; it carries `failed`, `joint` and the `residual` of the first, as a
-            share of the length by which its loop is measured.
+            For states that are not closed, see `CoordinateTransfer.check_closed`, or are closed the wrong way
+            round.
         SingularError
             Where the chosen coordinates cannot drive the mechanism.
         """
-        worst = np.full(len(states), np.nan)
+        worst, t = np.full(len(states), np.nan), self.transfer
+        t.check_closed(states, within=within, key=key)
         known = np.flatnonzero(np.isfinite(states).all(axis=1))
-        t, states = self.transfer, states[known].real
-        values, G = self.rows(states)
-        missing = np.abs(values[:, t.size :])
-        open_ = missing.max(axis=1, initial=0.0) > max(LOOP_DRIFT_RTOL, self.limit, t.tolerance)
-        flipped = np.array([bool(why) for why in self.flipped(states)], dtype=bool)
-        if open_.any() or flipped.any():
-            first = int(np.argmax(open_ | flipped))
-            which = f" (member {known[first]} of {len(worst)})" if len(worst) > 1 else ""
-            row = int(np.argmax(missing[first])) if t.owners else 0
-            joint, left = t.owners[row], float(missing[first, row])
-            why = (
-                self.flipped(states[[first]])[0]
-                if flipped[first]
-                else (
-                    f"'{joint}' misses by {left:.1e} (of its length, or rad; {LOOP_DRIFT_RTOL:g} is allowed)"
-                )
-            )
-            raise InputError(
-                f"A state of '{t.tree.description.name}' must be closed{which}, but {why}. Close it with "
-                "at(), give states as Configuration.state has them, or integrate more finely.",
-                failed=known[open_ | flipped].tolist(),
-                joint=joint,
-                residual=left,
-            )
+        states = states[known].real
+        opposed, reasons = self._opposed(states), self.flipped(states)
+        if any(reasons):
+            joint = self._facing_of[opposed[opposed >= 0][0]]
+            numbered, name = Numbered(known, len(worst)), t.tree.description.name
+            raise open_error(name, key, reasons, numbered, known, joint=joint)
+        G = self.rows(states)[1]
         worst[known] = condition_number(G)
         t.check_regular(G, worst[known], known, len(worst))
         return worst
@@ -324,16 +309,20 @@ class Closure:
 
     def flipped(self, states: np.ndarray) -> list[str]:
         """Return the joint of each member that is closed the wrong way round; '' for none."""
-        if self._facing is None or not len(states):
-            return [""] * len(states)
-        values = self._facing.arrays(states)[0].real
-        worst = np.argmin(values, axis=1)
+        describe = self.transfer.tree.description._describe
         return [
-            f"{self._facing_of[k]} closed the wrong way round: its two axes oppose each other"
-            if row[k] < 0
+            f"{describe(self._facing_of[k])} closed the wrong way round: its two axes oppose each other"
+            if k >= 0
             else ""
-            for k, row in zip(worst, values, strict=True)
+            for k in self._opposed(states)
         ]
+
+    def _opposed(self, states: np.ndarray) -> np.ndarray:
+        """Return the index (B,) of the most opposed of the directions that must agree; -1 for none."""
+        if self._facing is None or not len(states):
+            return np.full(len(states), -1)
+        values = self._facing.arrays(states)[0].real
+        return np.where(values.min(axis=1) < 0, values.argmin(axis=1), -1)
 
 
 def _is_regular(

@@ -18,6 +18,10 @@ from kic.kinematics.tree import SMALL, SMALLEST, Tree
 
 # largest residual of a redundant closure row, whatever the condition
 REDUNDANT_ROW_ATOL = 1e-9
+# Residual of a closure row, as a share of its scale, up to which a state given to an evaluator is closed.
+# States in single precision, or written with eight digits, have a few times 1e-7. It changes results by about
+# as much of themselves, times their condition.
+STATE_CLOSURE_RTOL = 1e-6
 # masks of kinds of items, of which -1 is the last: rows linear in the coordinates of the tree, and lengths
 LINEAR, _LONG = np.zeros((2, 16), dtype=bool)
 LINEAR[[lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE]] = True
@@ -147,6 +151,10 @@ class ConstraintSystem:
         Columns that move one side of each item against the other.
     allowed : float
         Largest residual of redundant closure rows that needs no judgement by the condition.
+    closed_within : float
+        Largest scaled residual of the closure rows of states that evaluators accept.
+    is_closing : (n,) bool
+        Mask of the items whose rows are closure rows.
     left_out : int
         Number of closure rows that are not in the square system.
     """
@@ -161,6 +169,7 @@ class ConstraintSystem:
     ) -> None:
         self.tree = tree
         self.allowed = max(REDUNDANT_ROW_ATOL, 10 * tolerance)
+        self.closed_within = max(STATE_CLOSURE_RTOL, tolerance)
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         more = sum(heights(held)) if held else 0
         self.n_chosen = len(self.chosen.labels) + more
@@ -186,6 +195,7 @@ class ConstraintSystem:
             sliders = columns & slides
             self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
         self.item_scale = item_scales(self.rows, sizes, self.column_scale)
+        self.is_closing = np.arange(len(items)) >= closed_by
         self.scale = self.item_scale[self.rows.item_of[self.picked]]
 
     @cached_property
@@ -272,10 +282,14 @@ def system_query(
     size, own, tree = 1 if want & lay.WANT_CURVATURE else system.n_chosen, system.rows, system.tree
     height = 0 if rows is None else rows.height
     both = own if rows is None else plain_rows(tree, [*own.source, *rows.source])
-    vectors = np.zeros((len(both.items), 11), tree.scalar)
+    vectors = np.zeros((len(both.items), lay.NUMBERS_WIDTH), tree.scalar)
     vectors[:, :9] = both.vectors
     vectors[: len(own.items), lay.SCALE] = system.item_scale
     vectors[: len(own.items), lay.LEVER] = system.levers
+    factor = system.is_closing / (system.item_scale * system.closed_within)
+    vectors[: len(own.items), lay.CLOSED_FACTOR] = factor
+    for row, drawn in own.offsets:
+        vectors[own.item_of[row], lay.CLOSED_VALUE] = -drawn
     last = np.zeros((tree.size + 1, 5))
     lower = order < 3 and not keep and system.has_true_coordinates
     lower = lower and (rows is None or not _has_ordered(tree, rows))

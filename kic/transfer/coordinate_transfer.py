@@ -37,7 +37,7 @@ from kic.transfer.constraint_system import (
     row_scales,
     system_query,
 )
-from kic.transfer.program import LAYOUT, Program, Table
+from kic.transfer.program import LAYOUT, Numbered, Program, Table
 from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, independent_rows
 
 if TYPE_CHECKING:
@@ -46,6 +46,20 @@ if TYPE_CHECKING:
 
 # steps that are tried on a way to a near target, and to any
 TRIES, TRIES_MAX = 100, 4000
+
+
+def open_error(
+    name: str, key: str, reasons: Sequence[str], numbered: Numbered, failed: np.ndarray, **numbers: Any
+) -> InputError:
+    """Return the error for states some of which, those with a reason, do not close the loops."""
+    bad = [k for k, why in enumerate(reasons) if why]
+    return InputError(
+        f"A state of '{name}' must be closed{numbered.named(bad[0])}, but {reasons[bad[0]]}. Close it with "
+        "at(), give states as Configuration.state has them, or integrate more finely.",
+        key=key,
+        failed=failed[bad].tolist(),
+        **numbers,
+    )
 
 
 class NewtonTables(NamedTuple):
@@ -274,17 +288,21 @@ class CoordinateTransfer:
         (A,) = self.jets(states, 1)
         return np.einsum("bni,bi->bn", A, qd)
 
-    def tree_motion(self, states: np.ndarray, *rates: np.ndarray, origin: Any = None) -> np.ndarray:
+    def tree_motion(
+        self, states: np.ndarray, *rates: np.ndarray, origin: Any = None, closed: Numbered | None = None
+    ) -> np.ndarray:
         """Return the series φ̇, φ̈ = A q̈ + q̇ᵀ B q̇ and φ⃛ (order, B, M) of the tree, (3-11) to (3-13).
 
-        `rates` are two or three of q̇, q̈ and q⃛ (B, m). For `origin` see `Program.run`.
+        `rates` are two or three of q̇, q̈ and q⃛ (B, m). For `origin` and `closed` see `Program.run`.
         """
         order, size = len(rates), self.tree.size
         if not self.size:  # a structure
+            if closed is not None:
+                self.check_closed(states, closed)
             return np.zeros((order, len(states), size))
         dtype = np.result_type(states, *rates)
         states, *given = [np.require(a, dtype, LAYOUT) for a in (states, *rates)]
-        T = self._program(True, order).run(states, *given, origin=origin).T
+        T = self._program(True, order).run(states, *given, origin=origin, closed=closed).T
         return np.ascontiguousarray(T[:, self.size :].reshape(len(T), order, size).swapaxes(0, 1))
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
@@ -304,7 +322,7 @@ class CoordinateTransfer:
 
         `closure` returns the position problem of some coordinates.
         """
-        return closure(self.names).check(states)
+        return closure(self.names).check(states, self.system.closed_within)
 
     @cached_property
     def choice(self) -> np.ndarray | None:
@@ -366,6 +384,54 @@ class CoordinateTransfer:
     @cached_property
     def _directions(self) -> Query:
         return output_query(self.tree, self.chosen, 1)
+
+    def check_closed(
+        self,
+        states: np.ndarray,
+        numbered: Numbered | None = None,
+        within: float | None = None,
+        key: str = "state",
+    ) -> None:
+        """Check that finite states (B, S) close the loops.
+
+        Parameters
+        ----------
+        states : (B, S) ndarray
+            States; those that are not finite are not checked.
+        numbered : Numbered, optional
+            Places of the states in their batch, for the error text.
+        within : float, optional
+            Largest residual, scaled, that is allowed; by default that of states given to evaluators. It is
+            at least `closure_tolerance`.
+        key : str
+            Argument that holds the states.
+
+        Raises
+        ------
+        InputError
+            For states that do not close. It carries `key`, `failed`, `joint` and the `residual` of the first,
+            as a share of the length by which its loop is measured, or in rad.
+        """
+        if not self.owners:
+            return
+        allowed = self.system.closed_within if within is None else max(within, self.tolerance)
+        values = np.abs(self.values_and_rates(states)[0][:, self.size :].real / self.scale[self.size :])
+        left = values.max(axis=1, initial=0.0)
+        is_open = (left > allowed) & np.isfinite(states).all(axis=1)
+        if not is_open.any():
+            return
+        first = int(np.argmax(is_open))
+        joint = self.owners[int(np.argmax(values[first]))]
+        why = f"'{joint}' misses by {left[first]:.1e} (of its length, or rad; {allowed:g} is allowed)"
+        raise open_error(
+            self._name,
+            key,
+            [why if one else "" for one in is_open],
+            numbered or Numbered.whole(states),
+            np.arange(len(states)),
+            joint=joint,
+            residual=float(left[first]),
+        )
 
     def recover(self, program: Program, out: Table, states: np.ndarray, applied: np.ndarray) -> None:
         """Evaluate doubtful members again with rows chosen for each; check their condition."""

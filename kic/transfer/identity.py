@@ -98,7 +98,9 @@ class IdentityTransfer:
         rates[:, self.permutation] = qd
         return rates
 
-    def tree_motion(self, states: np.ndarray, *rates: np.ndarray, origin: Any = None) -> np.ndarray:
+    def tree_motion(
+        self, states: np.ndarray, *rates: np.ndarray, origin: Any = None, closed: Any = None
+    ) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates from those of the coordinates."""
         return np.array([self.tree_rates(states, a) for a in rates])
 

@@ -59,6 +59,34 @@ _START_US, _PER_COLUMN_US = 0.05, 0.06
 _empty = np.empty
 
 
+class Numbered(NamedTuple):
+    """Places of states in a batch, by which an error text names one of them.
+
+    Attributes
+    ----------
+    numbers : sequence of int
+        Place of each state.
+    size : int
+        Size of the batch.
+    """
+
+    numbers: Any
+    size: int
+
+    @classmethod
+    def whole(cls, states: np.ndarray) -> Numbered:
+        """Return the places of the states (B, S) of a whole batch."""
+        return cls(range(len(states)), len(states))
+
+    def some(self, members: Any) -> Numbered:
+        """Return the places of some of the states."""
+        return Numbered(np.asarray(self.numbers)[members], self.size)
+
+    def named(self, k: int) -> str:
+        """Return the words for state k; '' in a batch of one."""
+        return f" (member {self.numbers[k]} of {self.size})" if self.size > 1 else ""
+
+
 class Transfer(Protocol):
     """From the coordinates φ of a tree to others q, for any configuration.
 
@@ -134,7 +162,9 @@ class Transfer(Protocol):
     def tree_rates(self, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the rates (B, M) of the tree's coordinates."""
 
-    def tree_motion(self, states: np.ndarray, *rates: np.ndarray, origin: Any = None) -> np.ndarray:
+    def tree_motion(
+        self, states: np.ndarray, *rates: np.ndarray, origin: Any = None, closed: Numbered | None = None
+    ) -> np.ndarray:
         """Return derivatives (order, B, M) of the tree's coordinates along motions; see `Program.run`."""
 
     def tree_table(self, states: np.ndarray) -> np.ndarray | None:
@@ -440,6 +470,7 @@ class Program:
         origin: Any = None,
         out: Table | None = None,
         checked: bool = True,
+        closed: Numbered | None = None,
     ) -> Table:
         """Return the results at states (B, S) of a batch, with every check.
 
@@ -463,11 +494,15 @@ class Program:
             Table to fill.
         checked : bool
             True to raise an error for results that are not finite.
+        closed : Numbered, optional
+            Places of the states in their batch, to raise an error for states that do not close the loops; by
+            default they are not compared.
 
         Raises
         ------
         InputError
-            For symbols in coordinates that need a choice of rows, and for results that are not finite.
+            For symbols in coordinates that need a choice of rows, for results that are not finite, and for
+            open states.
         SingularError
             If the coordinates cannot drive the mechanism at a configuration, or its loops are singular there.
         """
@@ -475,8 +510,8 @@ class Program:
         applied = self.applied if applied is None else applied
         if ok is None and type(failures) is str and failures == "raise":
             try:
-                found = self._evaluate(states, rates, applied, origin, out, checked)
-            except MemberError as error:
+                found = self._evaluate(states, rates, applied, origin, out, checked, closed)
+            except (MemberError, InputError) as error:
                 error.place(range(len(states)), batch)
                 raise
             found.batch = batch
@@ -485,7 +520,8 @@ class Program:
         def some(members: Any) -> Table:
             force = applied if len(applied) == 1 else applied[members]
             motion = tuple(a[members] for a in rates)
-            return self._evaluate(states[members], motion, force, origin, None, checked)
+            numbered = None if closed is None else closed.some(members)
+            return self._evaluate(states[members], motion, force, origin, None, checked, numbered)
 
         good, part = map_valid_members(np.ones(batch, bool) if ok is None else ok, failures, some)
         found = part.scatter(good)
@@ -503,6 +539,7 @@ class Program:
         origin: Any,
         out: Table | None,
         checked: bool,
+        closed: Numbered | None,
     ) -> Table:
         """Return the results of members that have a configuration."""
         count, dtype = len(states), states.dtype
@@ -524,6 +561,8 @@ class Program:
         if not regular or self.launch(out, states, applied, choice):
             regular = out.finite = False
             if solves:
+                if closed is not None and (choice is None or (out.quality[:, lay.GAP] > 1).any()):
+                    transfer.check_closed(states, closed)
                 transfer.recover(self, out, states, applied)
         if self._euler:
             error = larger(error, self.outputs.check_gimbal(self.name, out.T))  # type: ignore[union-attr]
@@ -687,6 +726,7 @@ class Program:
         ok: np.ndarray | None = None,
         failures: str = "raise",
         origin: Any = None,
+        closed: Numbered | None = None,
     ) -> np.ndarray:
         """Return efforts, or accelerations, (..., M) along motions (B, m); see `run` for the arguments."""
         transfer, size = self.transfer, self.transfer.size
@@ -698,7 +738,8 @@ class Program:
             if not self.launch(out, states, np.require(force, REAL, LAYOUT), transfer.choice):
                 T = out.T if transfer.permutation is None else transfer.in_coordinates([out.T], (1,))[0]
                 return T.reshape(*batch, size)
-        found = self.run(states, *rates, applied=force, batch=batch, ok=ok, failures=failures, origin=origin)
+        given: dict[str, Any] = {"batch": batch, "ok": ok, "failures": failures}
+        found = self.run(states, *rates, applied=force, origin=origin, closed=closed, **given)
         known = np.ones(len(states), bool) if found.ok is None else found.ok.reshape(-1)
         T = self._completed(states, rates, found.T, known, batch, failures)
         if not found.finite or found.ok is not None or self.cut_joints:
@@ -747,11 +788,15 @@ class Program:
         return terms.acceleration
 
     def terms(
-        self, states: np.ndarray, rates: tuple[np.ndarray, ...], ok: np.ndarray | None = None
+        self,
+        states: np.ndarray,
+        rates: tuple[np.ndarray, ...],
+        ok: np.ndarray | None = None,
+        closed: Numbered | None = None,
     ) -> MotionTerms:
-        """Return the terms (B, …) of forward dynamics along motions (B, m); `ok` as in `run`."""
+        """Return the terms (B, …) of forward dynamics along motions (B, m); `ok` and `closed` as in `run`."""
         motion = self.to_columns(rates)
-        found = self.run(states, *motion, ok=ok)
+        found = self.run(states, *motion, ok=ok, closed=closed)
         return self._terms(states, motion, found.T, np.ones(len(states), bool) if ok is None else ok)
 
     def _terms(
@@ -982,14 +1027,19 @@ def output_motion(
     ok: np.ndarray | None = None,
     failures: str = "raise",
     origin: Any = None,
+    closed: Numbered | None = None,
 ) -> OutputMotion:
-    """Return values, velocities, accelerations and jerks (..., P) of outputs along motions (B, m)."""
+    """Return values, velocities, accelerations and jerks (..., P) of outputs along motions (B, m).
+
+    For `closed` see `Program.run`.
+    """
     query, name = model.rows(names, 3), model.description.name
     rows = query.layout.rows
 
     def some(members: Any) -> np.ndarray:
         here, own = states[members], tuple(a[members] for a in rates)
-        T = query.motion(here, transfer.tree_motion(here, *own, origin=origin))
+        numbered = None if closed is None else closed.some(members)
+        T = query.motion(here, transfer.tree_motion(here, *own, origin=origin, closed=numbered))
         if rows.euler and T.dtype.kind != "O":
             errors = gimbal_errors(rows.euler, T[:, 0], [T[:, k] for k in (1, 2, 3)])
             check_gimbal(name, rows.labels, errors)

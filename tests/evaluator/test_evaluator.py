@@ -211,7 +211,8 @@ def test_states_are_checked_on_request() -> None:
     states[1, 2] += 1e-3
     with raises(kic.InputError, joint="S2"):
         f(states, check=True)
-    f(states)  # unasked, nothing is looked at
+    with raises(kic.InputError, joint="S2", failed=[(1,)]):
+        f(states)
     arm = kic.load("horn-two-link")
     assert arm.prepare.coefficients(["tip"]).check(arm.at([[0.0, 0.0], [1.0, 1.0]]).state).tolist() == [
         1.0,
@@ -490,3 +491,166 @@ def test_motions_of_one_state_are_those_of_a_batch(name: str) -> None:
                 f(state, large)
         else:
             np.testing.assert_array_equal(f(state, large)[2], many[2][0])
+
+
+# from planar loops to spatial ones with quaternions
+CLOSED = ["four-bar", "five-bar", "delta", "gough-stewart", "three-rps"]
+QUESTIONS: dict[str, tuple[str | list[str], dict[str, object]]] = {
+    "coefficients": ("coefficients", {"order": 2}),
+    "first order": ("coefficients", {"order": 1}),
+    "third order": ("coefficients", {"order": 3}),
+    "dynamics": ("dynamics", {}),
+    "inertia": ("dynamics", {"loads": False}),
+    "both": (["coefficients", "dynamics"], {}),
+    "inverse_dynamics": ("inverse_dynamics", {}),
+    "forward_dynamics": ("forward_dynamics", {}),
+    "motion": ("motion", {}),
+    "pose": ("pose", {}),
+    "operational_space": ("operational_space", {}),
+    "resolve_redundancy": ("resolve_redundancy", {}),
+}
+# one row that moves in the reference configuration, and a body
+OUTPUTS = {
+    "four-bar": ("tip.x", "coupler"),
+    "five-bar": ("tip.x", "coupler"),
+    "delta": ("plate.z", "plate"),
+    "gough-stewart": ("platform.z", "platform"),
+    "three-rps": ("plate.z", "plate"),
+}
+
+
+def prepared(name: str, question: str):
+    """Return the state of a mechanism, an evaluator, and the other arguments of one call."""
+    m, (row, body) = kic.load(name), OUTPUTS[name]
+    asked, options = QUESTIONS[question]
+    if question == "pose":
+        options = options | {"of": body}
+    elif asked not in ("dynamics", "inverse_dynamics", "forward_dynamics"):
+        options = options | {"of": row}
+    rates = np.full(len(m.coordinates), 0.1)
+    motions = {"qd": rates, "qdd": rates, "qddd": rates, "effort": rates, "ud": rates[:1], "udd": rates[:1]}
+    f = m.prepare(asked, **options)
+    given = {"pose": ("qd",), "resolve_redundancy": ("ud", "udd")}.get(question, f.motion)
+    return m.at().state, f, tuple(motions[key] for key in given)
+
+
+def numbers_of(found: object) -> np.ndarray:
+    """Return all numbers of a result side by side."""
+    if isinstance(found, np.ndarray):
+        return found.ravel()
+    if isinstance(found, tuple):
+        return np.concatenate([numbers_of(a) for a in found])
+    keys = ("I", "P", "load", "Lambda", "mu", "p", "G", "R", "qd", "qdd")
+    arrays = [getattr(found, key, None) for key in keys]
+    if hasattr(found, "_rows") and isinstance(found._rows, np.ndarray):
+        arrays.append(found._rows)
+    return np.concatenate([a.ravel() for a in arrays if a is not None])
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("name", CLOSED)
+def test_open_states_are_errors(name: str, question: str) -> None:
+    state, f, motion = prepared(name, question)
+    r = f(state, *motion)
+    away = state.copy()
+    away[0] += 0.1
+    with raises(kic.InputError, key="state") as told:
+        f.check(away)
+    error = {"key": "state", "joint": told.value.joint, "residual": told.value.residual}
+    assert error["residual"] > 1e-3
+    with raises(kic.InputError, **error):
+        f(away, *motion)
+    with raises(kic.InputError, **error):
+        f(away, *motion, out=r)
+    f(state, *motion, out=r)
+    states = np.repeat(state[None], 6, axis=0).reshape(3, 2, -1)
+    several = f(states, *motion)
+    states[2, 0] = away
+    with raises(kic.InputError, failed=[(2, 0)], **error):
+        f(states, *motion)
+    with raises(kic.InputError, failed=[(2, 0)], **error):
+        f(states, *motion, out=several)
+    states[0] = np.nan
+    with pytest.raises(kic.InputError, match=r"member 4 of 6") as told:
+        f(states, *motion)
+    assert told.value.failed == [(2, 0)]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("name", CLOSED)
+def test_rounded_and_unknown_states_are_no_errors(name: str, question: str) -> None:
+    state, f, motion = prepared(name, question)
+    want = numbers_of(f(state, *motion))
+    moved = state + 1e-13
+    np.testing.assert_allclose(
+        numbers_of(f(moved, *motion)), want, rtol=1e-9, atol=1e-9 * np.nanmax(np.abs(want))
+    )
+    single = state.astype(np.float32).astype(float)
+    np.testing.assert_allclose(
+        numbers_of(f(single, *motion)), want, rtol=1e-3, atol=1e-3 * np.nanmax(np.abs(want))
+    )
+    for unknown in (np.nan, np.inf):
+        lost = state.copy()
+        lost[0] = unknown
+        assert np.isnan(numbers_of(f(lost, *motion))).any()
+        found = numbers_of(f(np.array([state, lost]), *motion))
+        assert np.isnan(found).any()
+        assert np.isfinite(found).any()
+
+
+def test_state_of_a_five_bar_that_misses_by_a_tenth() -> None:
+    """The efforts of a state that does not close would be 4 % wrong."""
+    m = kic.load("five-bar")
+    f, state = m.prepare("inverse_dynamics"), m.at().state
+    state[1] += 0.1
+    with raises(kic.InputError, key="state", joint="D"):
+        f(state, np.array([1.0, 0.5]), np.zeros(2))
+
+
+def test_open_chains_have_no_states_that_do_not_close() -> None:
+    m, rates, state = kic.load("puma560"), np.zeros(6), np.linspace(-1, 1, 6) + 0.1
+    for wrt in (None, "link6"):
+        f = m.prepare("inverse_dynamics", wrt=wrt)
+        assert np.isfinite(f(state, rates, rates)).all()
+        assert f.check(state) >= 1
+
+
+def test_states_of_rounded_dimensions_close_within_their_tolerance() -> None:
+    m = kic.load("five-bar").replace(closure_tolerance=1e-3)
+    f, state = m.prepare("coefficients", of="tip"), m.at().state
+    state[1] += 1e-4
+    f(state)
+    with raises(kic.InputError, key="state"):
+        kic.load("five-bar").prepare("coefficients", of="tip")(state)
+    state[1] += 0.1
+    with raises(kic.InputError, key="state"):
+        f(state)
+
+
+def test_states_of_a_fixed_distance_are_compared_with_its_length() -> None:
+    m = kic.Mechanism(
+        "rod",
+        bodies=[kic.Body("a", mass=1.0, com=(0.5, 0, 0), inertia=(0, 0.1, 0.1)),
+                kic.Body("b", mass=1.0, com=(2.0, 0.5, 0), inertia=(0.1, 0, 0.1))],
+        joints=[kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
+                kic.Joint("B", "revolute", ("ground", "b"), at=(2, 0, 0), axis=(0, 0, 1))],
+        points=[kic.Point("p", "a", at=(1, 0, 0)), kic.Point("q", "b", at=(2, 1, 0))],
+        distances=[kic.Distance("rod", ("p", "q"), fixed=True)],
+        coordinates=["A"],
+    )  # fmt: skip
+    f, state = m.prepare("inverse_dynamics"), m.at({"A": 0.2}).state
+    assert np.isfinite(f(state, np.ones(1), np.ones(1))).all()
+    with raises(kic.InputError, key="state", joint="rod"):
+        f(state + np.array([0.0, 0.1]), np.ones(1), np.ones(1))
+
+
+def test_states_that_do_not_close_near_a_singularity() -> None:
+    """Rows are chosen again there; the residual decides first."""
+    m = kic.load("four-bar")
+    names = [joint.name for joint in m.joints]
+    f = m.prepare("inverse_dynamics", wrt=names[-1])
+    state = m.at().state
+    assert np.isfinite(f(state, np.ones(1), np.ones(1))).all()
+    state[1] += 0.3
+    with raises(kic.InputError, key="state"):
+        f(state, np.ones(1), np.ones(1))
