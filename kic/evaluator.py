@@ -134,8 +134,7 @@ class Evaluator(ABC):
         Notes
         -----
         A state closes the loops if their residuals are at most 1e-6 of the length of each loop, or 1e-6 rad,
-        or `closure_tolerance` if that is larger. States in single precision pass. Couplings are not compared
-        where all coordinates depend linearly on one another, except with `check`. Quaternions are normalized
+        or `closure_tolerance` if that is larger. States in single precision pass. Quaternions are normalized
         first. Results at states that are not finite are NaN.
         """
 

@@ -7,7 +7,7 @@ from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffel, composites
 from kic.kernels.jit import entry, helper
-from kic.kernels.linear_map import linear_start, project_matrix, project_vector
+from kic.kernels.linear_map import linear_start, open_members, project_matrix, project_vector
 from kic.kernels.loads import load_tables
 from kic.kernels.offsets import section
 
@@ -67,6 +67,10 @@ def dynamics(plan, numbers, states, applied, scratch, T):
 
 @entry
 def linear_dynamics(plan, numbers, states, applied, scratch, T):
-    """Compute `dynamics` in coordinates q with φ - φ₀ = A (q - q₀)."""
+    """Compute `dynamics` in coordinates q with φ - φ₀ = A (q - q₀).
+
+    Returns the number of members whose results are not finite, and of those whose couplings do not hold.
+    """
     linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
-    return model_tables(plan, numbers, states, applied, linear, scratch, T)
+    doubtful = model_tables(plan, numbers, states, applied, linear, scratch, T)
+    return doubtful + open_members(plan, linear[0], linear[1], states)

@@ -101,9 +101,11 @@ JOINT_STIFFNESS, FREE_VALUE, JOINT_DAMPING, COLUMN_SCALE, ARMATURE = 0, 1, 2, 3,
 GRAVITY, ALLOWED = 0, 4
 
 # plan, last rows, for coordinates in which those of the tree are linear: nonzero terms of the map A, those of
-# column n from row n on: coordinate, next term or -1; numbers: factor
-TARGET, NEXT = 0, 1
-FACTOR = 0
+# column n from row n on: coordinate, next term or -1; numbers: factor. Further columns of these rows have the
+# terms of all couplings: column of the tree, or -1 behind the last, and 1 at the end of a coupling; numbers:
+# factor of the coordinate, and constant, as shares of the largest residual of a closed state
+TARGET, NEXT, COUPLED, COUPLING_END = 0, 1, 2, 3
+FACTOR, COUPLING_FACTOR, COUPLING_CONSTANT = 0, 1, 2
 
 # choice (6, n) of a square system: rows used, columns in the order of elimination and items of those rows;
 # closure rows that are not used, and their items; which coordinate each row used is, or -1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kic.kernels import layout as lay
 from kic.kernels.functions import at
 from kic.kernels.influence import affects, first, second, third
-from kic.kernels.jit import helper, inlined
+from kic.kernels.jit import compiled_by, helper, inlined
 from kic.kernels.offsets import d_at, g_at, h_at
 from kic.kernels.ranges import accumulate, clear_range, copy_range
 from kic.kernels.vectors import put, scale
@@ -20,6 +20,29 @@ from kic.kernels.vectors import put, scale
 def linear_start(plan, table):
     """Return the start of the terms of A, which are the last rows of plan and numbers."""
     return table.shape[0] - plan[1, lay.TERMS]
+
+
+def _open_members(plan, terms, factors, states):
+    found = 0
+    for b in range(states.shape[0]):
+        left, i, is_open = 0.0, 0, False
+        while i < terms.shape[0] and terms[i, lay.COUPLED] >= 0:
+            x = states[b, plan[lay.HEADER + terms[i, lay.COUPLED], lay.STATE]]
+            left += factors[i, lay.COUPLING_FACTOR] * x - factors[i, lay.COUPLING_CONSTANT]
+            if terms[i, lay.COUPLING_END]:
+                is_open = is_open or abs(left) > 1
+                left = 0.0
+            i += 1
+        found += is_open
+    return found
+
+
+def open_members(plan, terms, factors, states):
+    """Return the number of members (B, S) whose couplings do not hold; 0 for objects."""
+    return 0 if states.dtype.kind == "O" else _open_members(plan, terms, factors, states)
+
+
+compiled_by(open_members, _open_members, forceinline=True)
 
 
 @helper

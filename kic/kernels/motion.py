@@ -19,7 +19,7 @@ from kic.kernels.frames import frames, has_frame, motion, rotates, world_point, 
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, inlined
-from kic.kernels.linear_map import linear_start, project_matrix, project_vector, tree_rates
+from kic.kernels.linear_map import linear_start, open_members, project_matrix, project_vector, tree_rates
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
 from kic.kernels.offsets import section
@@ -492,9 +492,18 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
 
 @entry
 def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T):
-    """Compute `tree_motion` in coordinates q with φ - φ₀ = A (q - q₀)."""
+    """Compute `tree_motion` in coordinates q with φ - φ₀ = A (q - q₀).
+
+    The number also counts the members whose couplings do not hold.
+    """
     linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
-    return tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T)
+    doubtful, length = tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T), 1
+    if doubtful < 0:
+        return doubtful
+    if plan[2, lay.STATE_SIZE] > 0:
+        length = plan[2, lay.STATE_SIZE]
+    states = table(states, 0, states.shape[0] // length, length)
+    return doubtful + open_members(plan, linear[0], linear[1], states)
 
 
 @helper
@@ -675,7 +684,7 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
 
     The members of all arrays stand one after the other, as in `tree_motion`; rates are those of the tree's
     coordinates. Values are those of `first_order`. Returns the number of members whose numbers are not
-    finite; -1 if lengths of the arrays disagree.
+    finite, or whose couplings do not hold if the plan has them; -1 if lengths of the arrays disagree.
     """
     mobile, order, rows = plan[0, lay.COLUMNS], plan[1, lay.ORDER], plan[1, lay.ROWS]
     width, length = (order + 1) * rows, plan[2, lay.STATE_SIZE]
@@ -710,4 +719,7 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
             item_series(cols, F, V, x, items, vectors, i, order, t, rows)
         if has_nonfinite(t) or has_nonfinite(x) or has_nonfinite(states[b]):
             not_finite += 1
+    if plan[1, lay.TERMS] > 0:
+        terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
+        not_finite += open_members(plan, terms, factors, states)
     return not_finite

@@ -15,7 +15,7 @@ from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_large, has_nonfinite
 from kic.kernels.influence import vector_rows
 from kic.kernels.jit import entry, helper, inlined, overloaded
-from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start
+from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start, open_members
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
@@ -299,6 +299,10 @@ def kinematics(plan, numbers, states, scratch, T):
 
 @entry
 def linear_kinematics(plan, numbers, states, scratch, T):
-    """Compute rows at a batch of configurations, in coordinates q with φ - φ₀ = A (q - q₀)."""
+    """Compute rows at a batch of configurations, in coordinates q with φ - φ₀ = A (q - q₀).
+
+    Returns the number of members whose results are not finite, and of those whose couplings do not hold.
+    """
     terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
-    return row_tables(plan, numbers, states, (terms, factors, 0, lay.EVERY, True), scratch, T)
+    doubtful = row_tables(plan, numbers, states, (terms, factors, 0, lay.EVERY, True), scratch, T)
+    return doubtful + open_members(plan, terms, factors, states)

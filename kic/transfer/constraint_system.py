@@ -231,6 +231,19 @@ class ConstraintSystem:
             made[k] = max(made[k], self.column_scale[self.moving[k] & slides].max(initial=0.0))
         return joined(self.rows, made, np.maximum) / self.item_scale
 
+    @property
+    def coupling_terms(self) -> list[tuple[int, int, float, float]]:
+        """List of the terms of all couplings, for `LinearMap`."""
+        items, found = self.rows.items, list[tuple[int, int, float, float]]()
+        rows = [*items[:, lay.ROW].tolist(), -1]
+        for k in np.flatnonzero(self.is_closing & (items[:, lay.ITEM] == lay.LINEAR_TERM)).tolist():
+            ratio, constant = self.rows.vectors[k, [lay.RATIO, lay.RATIO_OFFSET]].real
+            unit = self.item_scale[k] * self.closed_within
+            found.append(
+                (int(items[k, lay.FRAME_B]), int(rows[k + 1] != rows[k]), ratio / unit, constant / unit)
+            )
+        return found
+
     def no_choice(self) -> np.ndarray:
         """Return an empty choice, for queries that need none."""
         return np.zeros((lay.CHOICE_HEIGHT, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)

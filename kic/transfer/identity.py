@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.dynamics.dynamics import moved_error
+from kic.kernels import layout as lay
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.tree import Tree
 from kic.transfer.constraint_system import column_scales
@@ -104,6 +105,9 @@ class IdentityTransfer:
         """Return derivatives (order, B, M) of the tree's coordinates from those of the coordinates."""
         return np.array([self.tree_rates(states, a) for a in rates])
 
+    def check_closed(self, states: np.ndarray, numbered: Any = None) -> None:
+        """Do nothing: any state of an open chain is closed."""
+
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
         """Return the error (B, M) of the diagonal of I*, from that (M,) in the order of the columns."""
         (error,) = self.in_coordinates([error], [1])
@@ -137,8 +141,8 @@ class LinearTransfer(IdentityTransfer):
     def __init__(self, inner: CoordinateTransfer, A: np.ndarray) -> None:
         self.tree, self.names, self.labels, self.length = inner.tree, inner.names, inner.labels, inner.length
         self.size, self.holonomic, self.quasi = inner.size, inner.holonomic, inner.quasi
-        self.linear: LinearMap = LinearMap(A)
         self._inner = inner
+        self.linear: LinearMap = LinearMap(A, inner.system.coupling_terms)
         scaled = A * inner.coordinate_scale / column_scales(self.tree, self.length)[:, None]
         condition = float(np.linalg.cond(scaled)) if A.size else 1.0
         self.growth = inner.growth / (1 / condition)
@@ -163,6 +167,35 @@ class LinearTransfer(IdentityTransfer):
     def tree_rates(self, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the rates A q̇ (B, M) of the tree's coordinates."""
         return qd @ self.linear.A.T
+
+    def tree_motion(
+        self, states: np.ndarray, *rates: np.ndarray, origin: Any = None, closed: Any = None
+    ) -> np.ndarray:
+        """Return derivatives (order, B, M) of the tree's coordinates; for `closed` see `Program.run`."""
+        if closed is not None:
+            self.check_closed(states, closed)
+        return super().tree_motion(states, *rates)
+
+    def check_closed(self, states: np.ndarray, numbered: Any = None) -> None:
+        """Check that finite states (B, S) satisfy the couplings; see `CoordinateTransfer.check_closed`."""
+        if states.dtype.kind == "O":
+            return
+        C, constant = self._couplings
+        with np.errstate(over="ignore", invalid="ignore"):
+            closed = (np.abs(states @ C.T - constant) <= 1).all()
+        if not closed:
+            self._inner.check_closed(states, numbered)
+
+    @cached_property
+    def _couplings(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pair of factors (n, S) and constants (n,) of couplings, as shares of what is allowed."""
+        rows: list[np.ndarray] = [np.zeros(self.tree.state_size + 1)]
+        for column, end, factor, constant in self._inner.system.coupling_terms:
+            rows[-1][[self.tree.cols[column, lay.STATE], -1]] += factor, constant
+            if end:
+                rows.append(np.zeros(self.tree.state_size + 1))
+        made = np.array(rows)
+        return made[:, :-1], made[:, -1]
 
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
         """Return the error (B, m) of the diagonal of I*, from that (M,) in the order of the columns."""

@@ -173,6 +173,9 @@ class Transfer(Protocol):
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
         """Return tensors with the last `rank` axes in the order of the coordinates, not of the columns."""
 
+    def check_closed(self, states: np.ndarray, numbered: Numbered | None = None) -> None:
+        """Check that finite states (B, S) are closed; see `CoordinateTransfer.check_closed`."""
+
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
         """Return the error (B, m) of the diagonal of I*, from that (M,) in the tree's coordinates."""
 
@@ -560,9 +563,10 @@ class Program:
         regular = choice is not None or not solves
         if not regular or self.launch(out, states, applied, choice):
             regular = out.finite = False
+            measured = solves and choice is not None
+            if closed is not None and (not measured or (out.quality[:, lay.GAP] > 1).any()):
+                transfer.check_closed(states, closed)
             if solves:
-                if closed is not None and (choice is None or (out.quality[:, lay.GAP] > 1).any()):
-                    transfer.check_closed(states, closed)
                 transfer.recover(self, out, states, applied)
         if self._euler:
             error = larger(error, self.outputs.check_gimbal(self.name, out.T))  # type: ignore[union-attr]
@@ -899,6 +903,8 @@ def output_motion_function(
     rows, mobile = query.layout.rows, tree.size
     if model.has_complex_step or rows.euler or not size:
         return lambda *_: None
+    if transfer.linear is not None:  # with the couplings
+        query = output_query(tree, rows, 3, transfer.linear)
     plan, numbers, places, height = query.plan, query.numbers_in(REAL), query.motion_scratch, rows.height
     unit, series = np.eye(size), None
     if transfer.system is None:  # rates of the tree are linear

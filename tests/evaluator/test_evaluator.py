@@ -493,8 +493,8 @@ def test_motions_of_one_state_are_those_of_a_batch(name: str) -> None:
             np.testing.assert_array_equal(f(state, large)[2], many[2][0])
 
 
-# from planar loops to spatial ones with quaternions
-CLOSED = ["four-bar", "five-bar", "delta", "gough-stewart", "three-rps"]
+# from planar loops to spatial ones with quaternions; the last has couplings only
+CLOSED = ["four-bar", "five-bar", "delta", "gough-stewart", "three-rps", "scara"]
 QUESTIONS: dict[str, tuple[str | list[str], dict[str, object]]] = {
     "coefficients": ("coefficients", {"order": 2}),
     "first order": ("coefficients", {"order": 1}),
@@ -516,6 +516,7 @@ OUTPUTS = {
     "delta": ("plate.z", "plate"),
     "gough-stewart": ("platform.z", "platform"),
     "three-rps": ("plate.z", "plate"),
+    "scara": ("tip.x", "spindle"),
 }
 
 
