@@ -47,18 +47,18 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
     xy, xz, yz = products or (0.0, 0.0, 0.0)
     matrix = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
     if not exception:
-        _check_possible(label, np.array(strip_complex_step(matrix)), strip_complex_step(mass))
+        _check_possible(label, given, np.array(strip_complex_step(matrix)), strip_complex_step(mass))
     return matrix
 
 
-def _check_possible(label: str, inertia: np.ndarray, mass: float | None) -> None:
+def _check_possible(label: str, given: Any, inertia: np.ndarray, mass: float | None) -> None:
     """Raise an error for an inertia that no distribution of mass has."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
     largest = inertia.diagonal().max()
     if np.count_nonzero(inertia) == 1 and largest > 0:
         remedy = f"For motion in a plane give one number, `inertia = {largest:g}`. {remedy}"
     if mass == 0 and inertia.any():
-        raise invalid_part(label, "inertia", "must be 0 with mass = 0", inertia.tolist(), remedy)
+        raise invalid_part(label, "inertia", "must be 0 with mass = 0", given, remedy)
     low, middle, high = (float(x) for x in np.linalg.eigvalsh(inertia))
     slack, excess = INERTIA_RTOL * max(high, 0.0), high - (low + middle)
     if low < -slack or excess > slack:

@@ -278,9 +278,7 @@ def test_bodies() -> None:
     )
     text = "Body 'b' has mass 2 but no `com`. Give its centre of mass."
     refuses(kic.ModelError, lambda: kic.Body("b", mass=2), "com", text)
-    text = (
-        "Body 'b': `inertia` must be 0 with mass = 0, got (1.0, 1.0, 1.0, 0.0, 0.0, 0.0). Correct `inertia`"
-    )
+    text = "Body 'b': `inertia` must be 0 with mass = 0, got (1, 1, 1). Correct `inertia`"
     refuses(kic.ModelError, lambda: kic.Body("b", mass=0, inertia=(1, 1, 1)), "inertia", text)
     assert kic.Body("b", mass=0, inertia=(1, 1, 1), inertia_exception="a rotor as the table has it").inertia
     skew = ((1, 0.1, 0), (0, 1, 0), (0, 0, 1))
@@ -554,12 +552,6 @@ def test_forces_of_the_caller() -> None:
 
 
 def test_evaluators() -> None:
-    refuses(
-        kic.InputError,
-        lambda: ARM.prepare.coefficients(),
-        None,
-        "`of` must be given for 'coefficients'. Its options are of, order and wrt.",
-    )
     f = ARM.prepare.coefficients("tip")
     r = f(STRETCHED.state)
     for ask in (lambda: r.nope, lambda: r["nope"], lambda: r.I):

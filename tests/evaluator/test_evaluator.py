@@ -495,13 +495,13 @@ def test_motions_of_one_state_are_those_of_a_batch(name: str) -> None:
 
 # from planar loops to spatial ones with quaternions; the last has couplings only
 CLOSED = ["four-bar", "five-bar", "delta", "gough-stewart", "three-rps", "scara"]
-QUESTIONS: dict[str, tuple[str | list[str], dict[str, object]]] = {
+QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
     "coefficients": ("coefficients", {"order": 2}),
     "first order": ("coefficients", {"order": 1}),
     "third order": ("coefficients", {"order": 3}),
     "dynamics": ("dynamics", {}),
     "inertia": ("dynamics", {"loads": False}),
-    "both": (["coefficients", "dynamics"], {}),
+    "both": ("coefficients_and_dynamics", {}),
     "inverse_dynamics": ("inverse_dynamics", {}),
     "forward_dynamics": ("forward_dynamics", {}),
     "motion": ("motion", {}),
@@ -530,7 +530,7 @@ def prepared(name: str, question: str):
         options = options | {"of": row}
     rates = np.full(len(m.coordinates), 0.1)
     motions = {"qd": rates, "qdd": rates, "qddd": rates, "effort": rates, "ud": rates[:1], "udd": rates[:1]}
-    f = m.prepare(asked, **options)
+    f = getattr(m.prepare, asked)(**options)
     given = {"pose": ("qd",), "resolve_redundancy": ("ud", "udd")}.get(question, f.motion)
     return m.at().state, f, tuple(motions[key] for key in given)
 
@@ -602,7 +602,7 @@ def test_rounded_and_unknown_states_are_no_errors(name: str, question: str) -> N
 def test_state_of_a_five_bar_that_misses_by_a_tenth() -> None:
     """The efforts of a state that does not close would be 4 % wrong."""
     m = kic.load("five-bar")
-    f, state = m.prepare("inverse_dynamics"), m.at().state
+    f, state = m.prepare.inverse_dynamics(), m.at().state
     state[1] += 0.1
     with raises(kic.InputError, key="state", joint="D"):
         f(state, np.array([1.0, 0.5]), np.zeros(2))
@@ -611,18 +611,18 @@ def test_state_of_a_five_bar_that_misses_by_a_tenth() -> None:
 def test_open_chains_have_no_states_that_do_not_close() -> None:
     m, rates, state = kic.load("puma560"), np.zeros(6), np.linspace(-1, 1, 6) + 0.1
     for wrt in (None, "link6"):
-        f = m.prepare("inverse_dynamics", wrt=wrt)
+        f = m.prepare.inverse_dynamics(wrt=wrt)
         assert np.isfinite(f(state, rates, rates)).all()
         assert f.check(state) >= 1
 
 
 def test_states_of_rounded_dimensions_close_within_their_tolerance() -> None:
     m = kic.load("five-bar").replace(closure_tolerance=1e-3)
-    f, state = m.prepare("coefficients", of="tip"), m.at().state
+    f, state = m.prepare.coefficients("tip"), m.at().state
     state[1] += 1e-4
     f(state)
     with raises(kic.InputError, key="state"):
-        kic.load("five-bar").prepare("coefficients", of="tip")(state)
+        kic.load("five-bar").prepare.coefficients("tip")(state)
     state[1] += 0.1
     with raises(kic.InputError, key="state"):
         f(state)
@@ -639,7 +639,7 @@ def test_states_of_a_fixed_distance_are_compared_with_its_length() -> None:
         distances=[kic.Distance("rod", ("p", "q"), fixed=True)],
         coordinates=["A"],
     )  # fmt: skip
-    f, state = m.prepare("inverse_dynamics"), m.at({"A": 0.2}).state
+    f, state = m.prepare.inverse_dynamics(), m.at({"A": 0.2}).state
     assert np.isfinite(f(state, np.ones(1), np.ones(1))).all()
     with raises(kic.InputError, key="state", joint="rod"):
         f(state + np.array([0.0, 0.1]), np.ones(1), np.ones(1))
@@ -649,7 +649,7 @@ def test_states_that_do_not_close_near_a_singularity() -> None:
     """Rows are chosen again there; the residual decides first."""
     m = kic.load("four-bar")
     names = [joint.name for joint in m.joints]
-    f = m.prepare("inverse_dynamics", wrt=names[-1])
+    f = m.prepare.inverse_dynamics(wrt=names[-1])
     state = m.at().state
     assert np.isfinite(f(state, np.ones(1), np.ones(1))).all()
     state[1] += 0.3
