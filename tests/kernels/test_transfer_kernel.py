@@ -191,5 +191,5 @@ def test_the_tree_keeps_named_joints_and_cuts_the_loosest() -> None:
 
     assert four_bar(["A"]).mobility().cuts == ("D",)
     assert four_bar(["D", "C"]).mobility().cuts == ("B",)
-    assert four_bar(["A"], ("revolute", "spherical", "revolute", "revolute")).cuts == ("B",)
-    assert four_bar(["B", "A"], ("revolute", "spherical", "revolute", "revolute")).cuts == ("D",)
+    assert four_bar(["A"], ("revolute", "spherical", "revolute", "revolute")).mobility().cuts == ("B",)
+    assert four_bar(["B", "A"], ("revolute", "spherical", "revolute", "revolute")).mobility().cuts == ("D",)

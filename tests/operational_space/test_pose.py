@@ -74,7 +74,6 @@ def test_errors() -> None:
     for data, call in (
         ({"name": "flange"}, lambda: m.prepare.pose("flange")),  # a point has no orientation
         ({"key": "of"}, lambda: m.prepare.pose(["link6", "link7"])),
-        ({"key": "of"}, lambda: m.prepare.pose()),
         ({"key": "state"}, lambda: f(state[:5])),
         ({"key": "state"}, lambda: f(state.astype(complex))),
         ({"key": "qd"}, lambda: f(state, [0.0])),
