@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
@@ -226,7 +226,6 @@ class Configuration(Printable, Tabular, Animated):
         "q": "value(coordinates)",
         "phi": "value(coordinates)",
         "draw_sheet": "draw(columns=4)",
-        "potential_energy": "dynamics().potential_energy()",
         "plot": "draw()",
         "state_space": "linearize().state_space(); linearize(motors=True) includes motors",
         "mechanical_advantage": "kic.metrics.mechanical_advantage(row)(c), or force_table(of=row)",
@@ -517,6 +516,41 @@ class Configuration(Printable, Tabular, Animated):
                 values = self.value(label) if has_value else np.full(self.batch, np.nan)
                 yield Variable(label, values, row_unit(self._model.description, label))
 
+    def potential_energy(self) -> np.ndarray:
+        """Return the potential energy of gravity and of springs between points and in joints.
+
+        Weights are measured from the origin of the reference configuration, springs from their free length.
+        Forces and moments of the model have no potential, nor have dampers.
+
+        Returns
+        -------
+        (...) ndarray
+
+        Examples
+        --------
+        >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).potential_energy().round(4)
+        np.float64(19.62)
+        """
+        description = self._model.description
+        U = np.zeros(self.batch)
+        g = np.array(description.gravity)
+        for body in description.bodies:
+            if body.mass and g.any():
+                T = self._displacement(body.name)
+                U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
+        for point in description.points:
+            if point.mass and g.any():
+                U = U - point.mass * (self.value(point.name) @ g)
+        for spring in description.springs:
+            r = self.value(spring.points[1]) - self.value(spring.points[0])
+            stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
+            U = U + spring.stiffness * stretch**2 / 2
+        for joint in description.joints:
+            for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
+                if k:
+                    U = U + k * (self.value(name) - rest) ** 2 / 2
+        return U if self._ok is None else np.where(self._ok, U, np.nan)[()]
+
     def _facts(self) -> Iterator[str]:
         yield from super()._facts()
         if self._ok is not None:
@@ -651,12 +685,9 @@ class Configuration(Printable, Tabular, Animated):
             )
         program, states = self._model.program(wrt, want=BOTH), self._states
         if applied is None and states.dtype == program.applied.dtype:
-            found = program.model_of(self._run(program, failures), states)
-        else:
-            states, _, force, given = self._along(program.transfer, {}, applied)
-            found = program.model_of(program.run(states, applied=force, failures=failures, **given), states)
-        found._potentials = (partial(potential_energy, self),)
-        return found
+            return program.model_of(self._run(program, failures), states)
+        states, _, force, given = self._along(program.transfer, {}, applied)
+        return program.model_of(program.run(states, applied=force, failures=failures, **given), states)
 
     def _along(
         self,
@@ -1737,26 +1768,3 @@ def single_values(configuration: Configuration, names: Iterable[str]) -> np.ndar
         except InputError:
             found.append(np.array(np.nan))
     return np.array(found)
-
-
-def potential_energy(configuration: Configuration) -> np.ndarray:
-    """Return the potential energy (...,) of gravity and springs; see `Dynamics.potential_energy`."""
-    description = configuration._model.description
-    U = np.zeros(configuration.batch)
-    g = np.array(description.gravity)
-    for body in description.bodies:
-        if body.mass and g.any():
-            T = configuration._displacement(body.name)
-            U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
-    for point in description.points:
-        if point.mass and g.any():
-            U = U - point.mass * (configuration.value(point.name) @ g)
-    for spring in description.springs:
-        r = configuration.value(spring.points[1]) - configuration.value(spring.points[0])
-        stretch = np.sqrt(np.einsum("...i,...i->...", r, r)) - spring.rest
-        U = U + spring.stiffness * stretch**2 / 2
-    for joint in description.joints:
-        for name, k, rest in zip(joint.components, joint.stiffness, joint.rest, strict=True):  # type: ignore[arg-type]
-            if k:
-                U = U + k * (configuration.value(name) - rest) ** 2 / 2
-    return U if configuration._ok is None else np.where(configuration._ok, U, np.nan)[()]

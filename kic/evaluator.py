@@ -134,8 +134,9 @@ class Evaluator(ABC):
         Notes
         -----
         A state closes the loops if their residuals are at most 1e-6 of the length of each loop, or 1e-6 rad,
-        or `closure_tolerance` if that is larger. States in single precision pass. Quaternions are normalized
-        first. Results at states that are not finite are NaN.
+        or `closure_tolerance` if that is larger. States in single precision pass if their angles are within a
+        turn. Quaternions are normalized first. Results at states that are not finite are NaN. After an error,
+        the numbers in `out` are undefined.
         """
 
     def check(self, state: np.ndarray) -> np.ndarray:
@@ -276,7 +277,7 @@ class Results:
         return getattr(self, name)
 
     def __dir__(self) -> Iterable[str]:
-        return self._tables.names
+        return (*super().__dir__(), *filter(str.isidentifier, self._tables.names))
 
     def __repr__(self) -> str:
         return f"results for {', '.join(self._tables.names)} of the batch {self._batch}"
@@ -678,7 +679,8 @@ class Accelerations(Efforts):
             I = T[2 * size : -2].reshape(size, size)
             return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
         states, rates, batch, ok = self._members(state, qd, effort)
-        found = self._program.terms(states, rates, ok, Numbered.whole(states))
+        ok = None if ok is None else ok.reshape(batch)
+        found = self._program.terms(states, rates, ok, batch, Numbered.whole(states))
         return MotionTerms(*(part.reshape((*batch, *part.shape[1:])) for part in found))
 
 

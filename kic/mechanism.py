@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from kic.prepared import Evaluators
     from kic.simulation.controllers import Sampled
     from kic.simulation.motion import Effort
-    from kic.simulation.options import Integrator, Voltage
+    from kic.simulation.options import Integrator, Method, Voltage
     from kic.simulation.result import Simulation
     from kic.sweeps.result import Sweep
     from kic.trajectory.tracking import TrackingResult
@@ -100,10 +100,9 @@ class Mechanism(Printable, MechanismDescription):
         may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
         `internal_loads`, static efforts and reports use them by default. The attribute is the tuple of single
         rows.
-    title, about, source, drawing : str, optional
-        Texts: a headline, a description, the source of the numbers, and the reference configuration.
-    info : results.Info
-        Texts of another mechanism, in place of those that are not given. The attribute has all texts.
+    info : dict of str to str, or results.Info
+        Texts: `title`, a headline; `about`, a description; `source` of the numbers; and `drawing`, the
+        reference configuration. The attribute is an `Info`.
     units : Units
         Names of the units, for labels only; angles are radians.
     remarks : sequence of str
@@ -185,11 +184,7 @@ class Mechanism(Printable, MechanismDescription):
             closure_tolerance: float = 0.0,
             coordinates: str | Iterable[str] | None = None,
             actuators: str | Iterable[str] | None = None,
-            title: str | None = None,
-            about: str | None = None,
-            source: str | None = None,
-            drawing: str | None = None,
-            info: Info = ...,
+            info: Info | Mapping[str, str] = ...,
             units: Units = ...,
             remarks: Iterable[str] = (),
         ) -> None: ...
@@ -771,7 +766,7 @@ class Mechanism(Printable, MechanismDescription):
         events: Callable[..., float] | Sequence[Callable[..., float]] = (),
         limits: Limits = None,
         voltage: Voltage | Effort | Any = None,
-        integrator: str | Integrator = "DOP853",
+        integrator: Method | Integrator = "DOP853",
     ) -> Simulation:
         """Simulate the motion under efforts, voltages or prescribed motions.
 
@@ -1378,7 +1373,3 @@ class Mechanism(Printable, MechanismDescription):
             )
         list_motors(sheet, self.motors)
         return sheet
-
-
-for _text in (f.name for f in fields(Info)):  # `dataclasses.replace` gives `info` in place of these arguments
-    del Mechanism.__dataclass_fields__[_text]

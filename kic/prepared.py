@@ -38,6 +38,7 @@ class Questions(Hinting):
         **dict.fromkeys(("inverse_kinematics", "ik", "at"), "position()"),
     }
     _name: ClassVar[str]
+    _then: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         explain_methods(cls)
@@ -47,12 +48,12 @@ class Questions(Hinting):
         def __call__(self, question: Any = None, of: Any = None, **options: Any) -> NoReturn:
             """Raise the error that names the method of a question."""
             known = [name for name in dir(type(self)) if name[0] != "_"]
-            words = [question] if isinstance(question, str) else [*map(str, question or ())]
-            method = "_and_".join(sorted(words))
-            method = method if method in known else "inverse_dynamics"
+            words = question if isinstance(question, list | tuple) else [question]
+            word = "_and_".join(sorted(map(str, words)))
+            method = word if word in known else self._counterparts.get(word, "").partition("(")[0]
+            written = f"Write m.{self._name}.{method}(…){self._then}. " if method else ""
             raise TypeError(
-                f"Questions are methods of `{self._name}`. Write {self._name}.{method}(…); there are "
-                f"{', '.join(known)}."
+                f"Questions are methods of `m.{self._name}`. {written}There are {', '.join(known)}."
             )
 
     def __repr__(self) -> str:
@@ -62,8 +63,9 @@ class Questions(Hinting):
 class Evaluators(Questions):
     """Evaluators of a mechanism for hot loops, by question; see `Mechanism.prepare`.
 
-    All options are those of the method of `Configuration` with the same name. Each method resolves all names
-    and raises the errors of that method.
+    Options are as in the method of `Configuration` with the same name: `of`, rows or parts; `order` of
+    the coefficients; and `wrt`, coordinates. Each method resolves all names, and raises the errors of
+    that method.
 
     Examples
     --------

@@ -163,7 +163,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "motion/wrt": lambda s: motion(s.c, s.of, s.qd, s.qdd, s.qddd, wrt=s.wrt),
     "motion/batch": lambda s: motion(s.batch, s.of, s.qd, s.qdd, s.qddd),
     "energy/kinetic": lambda s: s.c.dynamics().kinetic_energy(s.qd),
-    "energy/potential": lambda s: s.batch.dynamics().potential_energy(),
+    "energy/potential": lambda s: s.batch.potential_energy(),
     "operational_space": lambda s: operational_space(s.c.operational_space(s.task)),
     "operational_space/wrt": lambda s: operational_space(s.c.operational_space(s.task, wrt=s.wrt)),
     "resolve": lambda s: resolve(s.c, s.task, s.ud, s.udd),

@@ -14,7 +14,7 @@ import kic
 
 ROOT = Path(kic.__file__).parent
 BLOCK = re.compile(r"^```(?:python|\{code-cell\} python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-# results that a type checker knows, and calls to which it must object: an unused comment is an error
+# types of results, and calls to which a type checker must object: an unused comment is an error
 QUESTIONS = """
 from typing import assert_type
 
@@ -31,6 +31,9 @@ assert_type(m.prepare.operational_space("tip.x")(c.state), results.OperationalSp
 assert_type(m.export.dynamics(close=True, steps=3).to_c(precision="float"), results.CSource)
 assert_type(m.export.forward_dynamics().to_fmu(), results.FMU)
 assert_type(m.export.actuation_map("B").to_table(limits={"A": (1.0, 1.1)}), results.ActuationTable)
+Row = tuple[float, float, float]
+assert_type(kic.Body("rod", inertia=[0, 1, 1]).inertia, tuple[Row, Row, Row] | None)
+m.simulate(1.0, integrator="RK4")  # type: ignore[arg-type]
 m.prepare.dynamics(order=2)  # type: ignore[call-arg]
 m.prepare.coefficients()  # type: ignore[call-arg]
 m.prepare("dynamics")  # type: ignore[operator]

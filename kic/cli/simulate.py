@@ -140,6 +140,13 @@ def simulate(
         acting = rows = mechanism.actuators
     elif not set(named) <= set(coordinates):
         acting = rows = mechanism._model.actuators(dict.fromkeys(named), hold_all=False)
+    voltage = None
+    if currents and not voltages:
+        raise InputError("--current requires --voltage.", key="--current")
+    if voltages:
+        given = parsing.parse_numbers("a motor", motors, voltages, "--voltage")
+        start_current = parsing.parse_numbers("a motor", motors, currents, "--current") if currents else None
+        voltage = Voltage(given, current=start_current)
     try:
         run = run_simulation(
             mechanism,
@@ -152,10 +159,7 @@ def simulate(
             controller=_sampled(controller, sample_time),
             qd=parsing.parse_rates(mechanism, coordinates, rates),
             wrt=names,
-            voltage=Voltage(
-                parsing.parse_numbers("a motor", motors, voltages, "--voltage") if voltages else None,
-                current=parsing.parse_numbers("a motor", motors, currents, "--current") if currents else None,
-            ),
+            voltage=voltage,
             integrator=Integrator(contacts=contacts, on_change_point=on_change_point),
             limits=request.limits,
         )
@@ -195,17 +199,23 @@ def _sampled(given: str | None, time: float | None) -> Sampled | None:
     try:
         there = runpy.run_path(file)
     except Exception as error:  # of the user's file
-        why = f"{type(error).__name__}: {shorten_words(str(error))}"
+        # arguments in the file are no options of the command
+        why = f"{type(error).__name__}: {shorten_words(str(error))}".replace("`", "'")
         message = f"--controller: {file or given} cannot be run: {why}"
         raise InputError(message, key="--controller", got=given) from error
     if name not in there:
         message = f"--controller: {file} has no '{name}'. Define it, or give FILE:NAME of another function."
         raise InputError(message, key="--controller", got=given)
     made = there[name]
-    if isinstance(made, Sampled) == (time is not None):
-        message = "A function for --controller requires --sample-time; a kic.controllers.Sampled has its own."
+    if not isinstance(made, Sampled):
+        if time is None:
+            message = f"--sample-time must be given for '{name}', which is no kic.controllers.Sampled."
+            raise InputError(message, key="--sample-time")
+        return Sampled(made, time)
+    if time is not None:
+        message = f"--sample-time must be left out: '{name}' is sampled each {made.time:g}."
         raise InputError(message, key="--sample-time", got=time)
-    return made if time is None else Sampled(made, time)
+    return made
 
 
 def _summary(run: Simulation, outputs: list[str]) -> Summary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, MISSING, InitVar, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
@@ -116,12 +116,18 @@ class _RowNames:
 
 @dataclass(frozen=True, repr=False)
 class Info(OneLine):
-    """Texts about a mechanism. Made by `Mechanism.info`.
+    """Texts about a mechanism, its `info`.
 
-    Attributes
+    Parameters
     ----------
-    title, about, source, drawing : str
-        Headline, description, source of the numbers, and reference configuration.
+    title : str
+        Headline.
+    about : str
+        Description.
+    source : str
+        Source of the numbers.
+    drawing : str
+        Reference configuration.
 
     Examples
     --------
@@ -135,6 +141,10 @@ class Info(OneLine):
     about: str = ""
     source: str = ""
     drawing: str = ""
+
+    def __post_init__(self) -> None:
+        for key, value in vars(self).items():
+            valid.text("Info", key, value)
 
 
 @dataclass(frozen=True)
@@ -165,23 +175,18 @@ class MechanismDescription:
         closure_tolerance: float = 0.0
         coordinates: tuple[str, ...] | None = None
         actuators: tuple[str, ...] | None = None
-    title: InitVar[str | None] = None
-    about: InitVar[str | None] = None
-    source: InitVar[str | None] = None
-    drawing: InitVar[str | None] = None
     info: Info = Info()
     units: Units = field(default_factory=Units)
     remarks: tuple[str, ...] = ()
 
-    def __post_init__(
-        self, title: str | None, about: str | None, source: str | None, drawing: str | None
-    ) -> None:
+    def __post_init__(self) -> None:
         label = valid.check_part(self, "mechanism", closure_tolerance=valid.share)
         if not isinstance(self.info, Info):
-            raise invalid_part(label, "info", "must be Info", self.info)
-        own = {"title": title, "about": about, "source": source, "drawing": drawing}
-        texts = {k: getattr(self.info, k) if text is None else text for k, text in own.items()}
-        assign(self, info=Info(**{k: valid.text(label, k, text) for k, text in texts.items()}))
+            known = [f.name for f in fields(Info)]
+            if not isinstance(self.info, Mapping) or not {*self.info} <= {*known}:
+                rule = f"must be Info, or a dict with keys among {either(known, 'and')}"
+                raise invalid_part(label, "info", rule, self.info)
+            assign(self, info=Info(**self.info))
         if not isinstance(self.units, Units):
             raise invalid_part(label, "units", "must be Units", self.units)
         if self.gravity is None or isinstance(self.gravity, _DefaultGravity):
@@ -566,9 +571,6 @@ for _key in ("coordinates", "actuators"):
     _names = _RowNames()
     _names.__set_name__(MechanismDescription, _key)
     setattr(MechanismDescription, _key, _names)
-for _key in (f.name for f in fields(Info)):  # arguments, whose texts are in `info`
-    delattr(MechanismDescription, _key)
-    del MechanismDescription.__annotations__[_key]
 
 D = TypeVar("D", bound=MechanismDescription)
 
@@ -576,7 +578,7 @@ D = TypeVar("D", bound=MechanismDescription)
 def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
     """Return a description with other fields, or with other fields of the named part."""
     owner = description if name is None else description._part(name)
-    known = [f.name for f in (*fields(owner), *(fields(Info) if name is None else ())) if f.init]
+    known = [f.name for f in fields(owner) if f.init]
     for key in changes:
         if key not in known:
             raise unknown("field", key, description.name if name is None else name, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -112,7 +112,7 @@ class Body:
     inertia : float, (3,), (6,) or (3, 3) float, optional
         Inertia about the centre of mass, in world axes of the reference configuration. One number is the
         moment about every axis: in planar motion only that about the normal matters. Otherwise moments xx yy
-        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. As an attribute it is
+        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. The attribute is
         the matrix, as three rows.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
@@ -124,9 +124,25 @@ class Body:
     _: KW_ONLY
     mass: float | None = None
     com: Vector | None = None
-    inertia: float | Vector | Six | Axes | None = None
+    if TYPE_CHECKING:  # the attribute has one form
+        inertia: Axes | None = None
+    else:
+        inertia: float | Vector | Six | Axes | None = None
     at: Vector | None = None
     inertia_exception: str = ""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str,
+            *,
+            mass: float | None = None,
+            com: Sequence[float] | np.ndarray | None = None,
+            inertia: float | Sequence[float] | Sequence[Sequence[float]] | np.ndarray | None = None,
+            at: Sequence[float] | np.ndarray | None = None,
+            inertia_exception: str = "",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         label = check_part(

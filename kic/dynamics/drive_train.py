@@ -83,9 +83,7 @@ class DriveTrain:
         P = contract(np.swapaxes(N, -1, -2) * self.inertia, H, 1, 2)
         damping = (np.swapaxes(N, -1, -2) * self.damping) @ N
         holonomic = shafts.quasi.isdisjoint(shafts.columns)
-        made = Dynamics(shafts.columns, self.reflected(N), P, damping=damping, holonomic=holonomic)
-        made._potentials = ()  # weights of rotors are those of their bodies
-        return made
+        return Dynamics(shafts.columns, self.reflected(N), P, damping=damping, holonomic=holonomic)
 
     def reflected(self, N: np.ndarray) -> np.ndarray:
         """Return the reflected rotor inertia (..., M, M), Nᵀ J N, for shafts u̇ = N q̇ (2-237)."""

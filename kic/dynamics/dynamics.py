@@ -102,8 +102,6 @@ class Dynamics(Printable, Tabular):
         self._inertia_error = inertia_error
         # of the mechanism, for the units of a table; None if made from arrays or transferred
         self._description: MechanismDescription | None = None
-        # functions that compute the parts of the potential energy; None if made from arrays
-        self._potentials: tuple[Callable[[], np.ndarray], ...] | None = None
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         description = self._description
@@ -281,7 +279,7 @@ class Dynamics(Printable, Tabular):
         # efforts are composed with the map like other dependents, and then projected
         I, P = jets.compose((self.I, self.P), right.tensors)
         L = np.broadcast_to(np.swapaxes(other.G, -1, -2), (*batch, len(other.columns), len(self.efforts)))
-        made = Dynamics(
+        return Dynamics(
             right.columns,
             L @ I,
             contract(L, P, 1, 2),
@@ -291,8 +289,6 @@ class Dynamics(Printable, Tabular):
             efforts=other.columns,
             inertia_error=self._later(lambda error: moved_error(error, right.G)),
         )
-        made._potentials = self._potentials
-        return made
 
     def __add__(self, other: Dynamics) -> Dynamics:
         """Add the model of another mechanism with the same coordinates.
@@ -314,7 +310,7 @@ class Dynamics(Printable, Tabular):
         k, m = picks
         broadcast_batches(first=self.batch, second=other.batch)
         I, P = jets.take((other.I, other.P), k, m)
-        made = Dynamics(
+        return Dynamics(
             self.coordinates,
             self.I + I,
             self.P + P,
@@ -324,9 +320,6 @@ class Dynamics(Printable, Tabular):
             efforts=self.efforts,
             inertia_error=self._later(lambda error: error + _error_of(other)[..., m]),
         )
-        if self._potentials is not None and other._potentials is not None:
-            made._potentials = self._potentials + other._potentials
-        return made
 
     def __radd__(self, other: Any) -> Dynamics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where sum() starts
@@ -342,28 +335,6 @@ class Dynamics(Printable, Tabular):
         """
         (v,) = self._motion(qd=qd)
         return np.einsum("...k,...k->...", v, evaluate_form(self.I, (v,))) / 2
-
-    def potential_energy(self) -> np.ndarray:
-        """Compute the potential energy (...,) of gravity and of springs between points and in joints.
-
-        Weights are measured from the origin of the reference configuration, springs from their free length.
-        Forces and moments of the model have no potential, nor have dampers.
-
-        Raises
-        ------
-        InputError
-            If this model was made from arrays.
-
-        Examples
-        --------
-        >>> kic.load("horn-two-link").at([np.pi / 2, 0.0]).dynamics().potential_energy().round(4)
-        np.float64(19.62)
-        """
-        if self._potentials is None:
-            raise InputError(
-                "This model was made from arrays and has no potential energy. Use Configuration.dynamics()."
-            )
-        return sum((part() for part in self._potentials), np.zeros(self.batch))
 
     def coriolis(self, qd: Any) -> np.ndarray:
         """Compute the Coriolis matrix (..., M, M) C_kb = q̇_a P*_kab, with efforts C q̇ and Ṁ − 2C skew.
@@ -469,5 +440,4 @@ def computed_dynamics(
     made.coordinates = made.efforts = coordinates
     made.I, made.P, made.load, made.damping = tensors
     made.holonomic, made._inertia_error, made._description = holonomic, inertia_error, description
-    made._potentials = None
     return made

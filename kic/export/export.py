@@ -11,7 +11,7 @@ from kic.errors import invalid
 from kic.export import questions, tasks
 from kic.export.questions import export_traces, one_state
 from kic.mechanism import Mechanism
-from kic.numerics.arguments import flag
+from kic.numerics.arguments import flag, names_of
 from kic.numerics.calls import explain_methods, wrong_arguments
 from kic.numerics.display import Hinting
 from kic.numerics.polynomial_map import PolynomialMap
@@ -64,7 +64,13 @@ class ExportedQuestion(Hinting):
     ) -> None:
         for key in options.keys() - ExportOptions.__annotations__.keys():
             raise TypeError(wrong_arguments(getattr(Exports, trace.__name__), (m,), {key: None, **own}))
-        self._mechanism, self._trace, self._own, self._options = m, trace, own, options
+        names: dict[str, Any] = own | dict(options)
+        for key in ("of", "wrt", "parameters", "outputs"):  # copies
+            if names.get(key) is not None:
+                names[key] = names_of(names[key], key)
+        self._mechanism, self._trace = m, trace
+        self._own = {key: names[key] for key in own}
+        self._options = {key: names[key] for key in options}
 
     def __init_subclass__(cls) -> None:
         explain_methods(cls)
@@ -156,6 +162,7 @@ class ExportedForwardDynamics(ExportedQuestion):
         """
         from kic.export.fmu import fmu
 
+        flag("close", self._options.get("close", False))
         derivatives = self._options.get("derivatives", 0)
         return fmu(self._traces(close=True, derivatives=0), derivatives)
 
@@ -167,7 +174,7 @@ class ExportedMap(ExportedQuestion):
         """Return the mechanism, `near`, rows and coordinates; raise errors for options without effect."""
         self._mechanism._model.require_real("export()", "Export the mechanism itself.")
         for key, value in self._options.items():
-            if key != "near" and value not in (None, False, 0, (), []):
+            if key != "near" and value not in (None, False, 0, ()):
                 raise invalid(key, "must be left out for numbers on a box", value)
         near, own = self._options.get("near"), self._own
         one_state(self._mechanism._model, near)
@@ -241,10 +248,10 @@ def _lists_options(cls: _Class) -> _Class:
 class Exports(Questions):
     """Questions about a mechanism for other languages and libraries; see `Mechanism.export`.
 
-    Each method takes the options of the method of `Mechanism.prepare` with the same name, and the following,
-    and returns the question, whose methods `to_c`, `to_casadi`, … return it for a target. The kernels are
-    recorded once, at one configuration, as a list of operations without branches, which holds wherever the
-    recorded pivots serve.
+    Each method takes options of the method of `Mechanism.prepare` with the same name, and the following, and
+    returns the question, whose methods `to_c`, `to_casadi`, … return it for a target, and raise errors. The
+    kernels are recorded once, at one configuration, as a list of operations without branches, which holds
+    wherever the recorded pivots serve.
 
     near : Configuration, optional
         One configuration, which selects pivots, by default the reference configuration.
@@ -284,7 +291,7 @@ class Exports(Questions):
     (3, 1)
     """
 
-    _name = "export"
+    _name, _then = "export", ".to_c()"
 
     def __init__(self, m: Mechanism) -> None:
         self._mechanism = m

@@ -60,8 +60,9 @@ def jax_callback(
 ) -> Callable[..., Outputs]:
     """Return `coefficients_function` for the options of `Exports`."""
     order = integer("derivatives", derivatives, 0, 2)
+    if question != "coefficients":
+        raise invalid("callback", f"must be False for '{question}'", True, "Export without `callback`.")
     for key, rule, value, wrong in (
-        ("callback", "False for other questions than coefficients", True, question != "coefficients"),
         ("close", "True or left out", close, close is not True and close is not False),
         ("parameters", "left out", parameters, bool(names_of(parameters, "parameters"))),
         ("outputs", "left out", outputs, bool(names_of(outputs, "outputs"))),

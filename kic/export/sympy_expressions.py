@@ -41,7 +41,6 @@ def sympy_expressions(export: Export) -> dict[str, Any]:
         twice = sorted({str(x) for x in symbols if symbols.count(x) > 1})
         raise InputError(
             f"Symbols of all inputs must be distinct, got {', '.join(twice)} twice. Rename the joint.",
-            key="to",
             names=tuple(twice),
         )
     assert export.answer is not None  # for the type checker

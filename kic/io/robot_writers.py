@@ -177,7 +177,7 @@ def to_urdf(
                 if laws:
                     _add(own, "dynamics", **laws)
         if any(s.kind == lay.BALL for s in made):
-            message = f"Joint '{joint.name}' is {joint.type}, which URDF cannot express. Use to_mjcf()."
+            message = f"Joint '{joint.name}' is {joint.type}, which URDF cannot express. Use kic.to_mjcf()."
             raise ModelError(message, joint=joint.name)
         for k, step in enumerate(made):
             below = branch.child if step is made[-1] else plan.names.new(f"{joint.name} link {k + 1}")
@@ -352,7 +352,7 @@ class _Mapped:
         p = self.map
         if p.degree > degree_max or len(p.variables) > motors_max:
             remedy = f"Export them with `degree={degree_max}`"
-            remedy = "Use to_mjcf()" if len(p.variables) > motors_max else remedy
+            remedy = "Use kic.to_mjcf()" if len(p.variables) > motors_max else remedy
             raise ModelError(
                 f"`polynomials` must be in {motors_max} motor{'s' * (motors_max > 1)} and of degree "
                 f"{degree_max} or less for {form}, got degree {p.degree} in {', '.join(p.variables)}. "
@@ -839,7 +839,9 @@ def _mimics(m: Mechanism, plan: _Plan) -> dict[str, tuple[str, float, float]]:
     for name, terms in m._terms.items():
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
         if len(terms) != 2 or not pairs:
-            message = f"Coupling '{name}' relates several joints, which URDF cannot express. Use to_mjcf()."
+            message = (
+                f"Coupling '{name}' relates several joints, which URDF cannot express. Use kic.to_mjcf()."
+            )
             raise ModelError(message, name=name)
         # default coordinates stay independent
         pairs.sort(key=lambda pair: pair[0][0] in m.coordinates)

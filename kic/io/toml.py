@@ -206,6 +206,7 @@ def _mechanism(path: Path, data: dict[str, Any]) -> Mechanism:
         message = f"{path}: " + "\n  ".join(lines[:FINDINGS_MAX]) + more
         raise ModelFileError(message, path=path, key=next(iter(found)))
     loops, arm = values.pop("loops", ()), values.pop("dh", None)
+    values["info"] = {f.name: values.pop(f.name) for f in fields(Info) if f.name in values}
     try:
         if arm is not None:
             made = from_dh(values.pop("name"), arm.rows, convention=arm.convention, **values)
@@ -363,7 +364,10 @@ def schema() -> dict[str, Any]:
 def _table_schema(kind: Any) -> dict[str, Any]:
     """Return the schema of a table, with the description and the parameters of a docstring."""
     docstring, form = inspect.getdoc(kind) or "", _form(kind)
-    found = _PARAMETER.findall(dict(_SECTION.findall(docstring)).get("Parameters", ""))
+    both = docstring, inspect.getdoc(Info) or "" if kind is Mechanism else ""
+    found = [
+        one for text in both for one in _PARAMETER.findall(dict(_SECTION.findall(text)).get("Parameters", ""))
+    ]
     described = {name: " ".join(text.split()) for names, text in found for name in names.split(", ")}
     properties = {}
     for name, (hint, default) in form.items():

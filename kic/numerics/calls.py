@@ -39,8 +39,11 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
         "bounds qlim": ("limits",),
         "independent q_names": ("wrt", "coordinates"),
         "g grav": ("gravity, three numbers",),
-        "sample_time": ("controller, kic.controllers.Sampled(controller, sample_time)",),
-        "current": ("voltage, kic.Voltage(voltage, current=…)",),
+        "sample_time": ("time", "controller, kic.controllers.Sampled(controller, time)"),
+        "current": ("voltage, kic.Voltage(value, current=…)",),
+        "voltage": ("value",),
+        "title about source drawing": ("info, a dict of texts",),
+        "to": ("close, and call to_c() or another target of the result",),
     }.items()
     for term in terms.split()
 }

@@ -1099,7 +1099,7 @@ class ResolvedJerk(_TrajectoryControl):
         return self._rows.solve(now, want.qddd + a @ acceleration + d @ rate + p @ now.error - bias)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sampled:
     """Sampled controller of `Mechanism.simulate`, whose results are held between samples.
 

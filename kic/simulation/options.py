@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from kic.numerics.arguments import choice, integer
 from kic.numerics.arrays import reals
 from kic.numerics.tolerances import EPS
 
-METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
+Method = Literal["DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF"]
+METHODS = get_args(Method)
 # smallest and largest relative tolerance: the integrators' own limit, and an error as large as the motion
 RTOL_MIN, RTOL_MAX = 100 * EPS, 1.0
 
@@ -49,7 +50,7 @@ class Integrator:
     True
     """
 
-    method: str = "DOP853"
+    method: Method = "DOP853"
     _: KW_ONLY
     rtol: float = 1e-9
     atol: float = 1e-9
@@ -71,7 +72,7 @@ class Integrator:
                 rule = f"must be a number from {lowest:.2g} to below {highest:g}"
                 raise invalid(name, rule, value, "Give 1e-9, or 1e-4 for a rough run.")
             object.__setattr__(self, name, float(a))
-        integer("max_steps", self.max_steps, 1, None)
+        object.__setattr__(self, "max_steps", integer("max_steps", self.max_steps, 1, None))
         choice("contacts", self.contacts, ("stop", "hold"))
         choice("on_change_point", self.on_change_point, ("continue", "stop"))
         if not isinstance(self.progress, bool | np.bool_ | None):
@@ -103,3 +104,8 @@ class Voltage:
     value: Any
     _: KW_ONLY
     current: Any = None
+
+    def __post_init__(self) -> None:
+        if self.value is None or isinstance(self.value, Voltage):
+            rule = "must be voltages, a function or a controller"
+            raise invalid("value", rule, self.value, "Give 0 for motors without voltage.")

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Animated, Configuration, potential_energy
+from kic.configuration import Animated, Configuration
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit, power_unit, rate_unit, row_unit
 from kic.errors import InputError, invalid, unknown
@@ -291,7 +291,7 @@ class Simulation(Printable, Tabular, Animated):
     @property
     def energy(self) -> Energy:
         """The energy balance."""
-        potential = potential_energy(self.configuration)
+        potential = self.configuration.potential_energy()
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[: lay.N_ENERGIES]
         if self.motors:

@@ -19,7 +19,7 @@ from kic.simulation.controllers import Control, Sampled
 from kic.simulation.events import Event, Events, Limit
 from kic.simulation.integration import Integration, Start
 from kic.simulation.motion import Effort, Motion, Snapshot
-from kic.simulation.options import METHODS, Integrator, Voltage
+from kic.simulation.options import METHODS, Integrator, Method, Voltage
 from kic.simulation.result import Simulation
 from kic.simulation.sampling import sampler
 from kic.trajectory.trajectory import Trajectory
@@ -46,7 +46,7 @@ def simulate(
     events: Callable[..., float] | Sequence[Callable[..., float]] = (),
     limits: Limits = None,
     voltage: Voltage | Effort | Any = None,
-    integrator: str | Integrator = "DOP853",
+    integrator: Method | Integrator = "DOP853",
 ) -> Simulation:
     """Simulate the motion of a mechanism; see `Mechanism.simulate`."""
     start = mechanism.at() if near is None else near
@@ -54,9 +54,25 @@ def simulate(
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
     if not isinstance(integrator, Integrator):
-        integrator = Integrator(choice("integrator", integrator, METHODS))
+        if not isinstance(integrator, str):
+            rule, remedy = (
+                "must be a method or a kic.Integrator",
+                'Give "DOP853" or `kic.Integrator(rtol=…)`.',
+            )
+            raise invalid("integrator", rule, integrator, remedy)
+        choice("integrator", integrator, METHODS)
+        integrator = Integrator(integrator)
+    for key, value, kinds, place in (
+        ("effort", effort, Sampled, "controller"),
+        ("voltage", voltage, Sampled, "controller"),
+        ("effort", effort, Voltage, "voltage"),
+    ):
+        if isinstance(value, kinds):
+            shown = type(value).__name__
+            rule, remedy = f"must not be a {shown}", f"Pass it as `{place}`."
+            raise invalid(key, rule, value, remedy, shown=shown)
     if not isinstance(controller, Sampled | None):
-        remedy = "Write `controllers.Sampled(controller, sample_time)`, or pass a continuous one as `effort`."
+        remedy = "Write `kic.controllers.Sampled(controller, time)`, or pass a continuous one as `effort`."
         raise invalid("controller", "must be a `controllers.Sampled`", controller, remedy)
     current = None
     if isinstance(voltage, Voltage):

@@ -101,7 +101,7 @@ def with_still_bodies(chain: Tree) -> MechanismDescription:
             bodies=tuple(bare),
         )
     bodies = [
-        replace(b, inertia=(0.0, 0.0, 0.0)) if b.name in still and b.inertia is None else b
+        replace(b, inertia=((0.0,) * 3,) * 3) if b.name in still and b.inertia is None else b
         for b in drawing.bodies
     ]
     return replace(drawing, bodies=tuple(bodies))

@@ -796,12 +796,14 @@ class Program:
         states: np.ndarray,
         rates: tuple[np.ndarray, ...],
         ok: np.ndarray | None = None,
+        batch: tuple[int, ...] | None = None,
         closed: Numbered | None = None,
     ) -> MotionTerms:
-        """Return the terms (B, …) of forward dynamics along motions (B, m); `ok` and `closed` as in `run`."""
+        """Return the terms (B, …) of forward dynamics along motions (B, m); for the others see `run`."""
         motion = self.to_columns(rates)
-        found = self.run(states, *motion, ok=ok, closed=closed)
-        return self._terms(states, motion, found.T, np.ones(len(states), bool) if ok is None else ok)
+        found = self.run(states, *motion, ok=ok, batch=batch, closed=closed)
+        known = np.ones(len(states), bool) if ok is None else ok.reshape(-1)
+        return self._terms(states, motion, found.T, known)
 
     def _terms(
         self, states: np.ndarray, rates: tuple[np.ndarray, ...], T: np.ndarray, known: np.ndarray

@@ -1078,7 +1078,7 @@ def test_simulate_shows_and_takes_actuators(tmp_path):
     assert told["voltage"] == control.voltage.tolist()
     assert np.abs(control.voltage).max() > 0
     for words, message in (
-        (("--controller", f"{tmp_path / 'drive.py'}:slow", "--sample-time", "1"), "has its own"),
+        (("--controller", f"{tmp_path / 'drive.py'}:slow", "--sample-time", "1"), "must be left out: 'slow'"),
         (
             ("--controller", str(tmp_path / "hold.py"), "--sample-time", "-1"),
             "--sample-time must be a positive",
@@ -1086,7 +1086,7 @@ def test_simulate_shows_and_takes_actuators(tmp_path):
         (("--sample-time", "1"), "requires --controller"),
         (("--controller", str(tmp_path / "none.py"), "--sample-time", "1"), "FileNotFoundError"),
         (("--controller", f"{tmp_path / 'hold.py'}:third", "--sample-time", "1"), "has no 'third'"),
-        (("--controller", str(tmp_path / "hold.py")), "requires --sample-time"),
+        (("--controller", str(tmp_path / "hold.py")), "--sample-time must be given for 'controller'"),
         (("--effort", "nose=1"), "No part 'nose'"),
     ):
         assert message in run("simulate", "four-bar", *words, code=1)

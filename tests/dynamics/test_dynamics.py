@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -152,20 +151,6 @@ def test_given_loads_replace_those_of_the_model() -> None:
     many = m.at(c._phi[0]).dynamics(applied={"push": push})
     assert many.load.shape == (4, 3)
     assert many.I.shape == (4, 3, 3)
-
-
-def test_potential_energy_of_transferred_models_and_sums() -> None:
-    """It does not depend on the coordinates, and unsolved members keep their places."""
-    c = kic.load("four-bar-motor").at({"A": [1.0, np.nan, 1.4]}, failures="mask")
-    d, U = c.dynamics(), c[2].dynamics().potential_energy()
-    assert d.potential_energy()[2] == U
-    assert np.isnan(d.potential_energy()).tolist() == [False, True, False]
-    moved = d.transfer(c.coefficients("B").inverse())
-    for same in (c.dynamics(wrt="B"), c.dynamics(motors=True), moved, pickle.loads(pickle.dumps(d))):
-        np.testing.assert_array_equal(same.potential_energy(), d.potential_energy())
-    np.testing.assert_array_equal(sum([moved, moved]).potential_energy(), 2 * d.potential_energy())
-    with raises(kic.InputError):
-        kic.Dynamics("A", np.eye(1), np.zeros((1, 1, 1))).potential_energy()
 
 
 def test_joint_springs_and_dampers() -> None:

@@ -34,16 +34,20 @@ WRONG = [
     (lambda: BAR.simulate(2, progress=True), "Use `integrator`, kic.Integrator(progress=…)."),
     (
         lambda: BAR.simulate(2, controller=len, sample_time=1e-3),
-        "Use `controller`, kic.controllers.Sampled(controller, sample_time).",
+        "Use `controller`, kic.controllers.Sampled(controller, time).",
     ),
-    (lambda: BAR.simulate(2, current=[1.0]), "Use `voltage`, kic.Voltage(voltage, current=…)."),
+    (lambda: BAR.simulate(2, current=[1.0]), "Use `voltage`, kic.Voltage(value, current=…)."),
     (lambda: BAR.simulate(2, {"A": 1.0}), "takes 1 positional argument, got 2. Give others by name."),
     (lambda: BAR.at(q=[1.2]), "Mechanism.at() has no argument `q`. Use `values`."),
     (lambda: BAR.at(A=1.2), "Mechanism.at() has no argument `A`. Call Mechanism.at(values, *, near, limits"),
-    (lambda: BAR.prepare("coefficients", of="tip"), "Write prepare.coefficients(…); there are coefficients,"),
+    (lambda: kic.Mechanism("m", title="a four-bar"), "Use `info`, a dict of texts."),
+    (
+        lambda: BAR.prepare("coefficients", of="tip"),
+        "Write m.prepare.coefficients(…). There are",
+    ),
     (
         lambda: BAR.export("dynamics", to="c"),
-        "Write export.dynamics(…); there are actuation_map, coefficients,",
+        "Write m.export.dynamics(…).to_c(). There are actuation_map, coefficients,",
     ),
     (lambda: BAR.prepare.dynamics(order=2), "dynamics() has no argument `order`. Call Evaluators.dynamics("),
     (lambda: HERE.inverse_dynamics(1.2, 2.0, 0.0), "The values are those of `Mechanism.at`."),
@@ -137,7 +141,7 @@ def test_other_mistakes_name_the_remedy(call: Callable[[], Any], error: type, me
 def test_counterparts_of_moved_names_work() -> None:
     known = {"kic": kic, "mechanism": BAR, "configuration": HERE, "coordinates": BAR.coordinates}
     moved = "title about source drawing cuts independent_sets to_urdf to_mjcf"
-    for owner, names in ((BAR, moved), (HERE, "phi potential_energy")):
+    for owner, names in ((BAR, moved), (HERE, "phi")):
         for name in names.split():
             with pytest.raises(AttributeError) as caught:
                 getattr(owner, name)

@@ -186,10 +186,7 @@ def test_integers_beyond_floats_are_infinite(sign: str, limit: float, tmp_path: 
 def test_prose_is_returned(prose: str, tmp_path: Path) -> None:
     m = replace(
         kic.load("horn-two-link"),
-        title=prose,
-        about=prose,
-        source=prose,
-        drawing=prose,
+        info=dict.fromkeys(("title", "about", "source", "drawing"), prose),
         units=kic.Units(length=prose),
     )
     m = replace(m, bodies=[replace(body, inertia_exception=prose) for body in m.bodies])
@@ -209,7 +206,7 @@ def test_control_characters_are_not_text(key: str, control: str) -> None:
         "remarks": lambda: kic.load("four-bar").replace(remarks=[control]),
     }
     with pytest.raises(kic.ModelError, match="without control characters") as caught:
-        makers.get(key, lambda: kic.load("four-bar").replace(**{key: control}))()
+        makers.get(key, lambda: kic.load("four-bar").replace(info={key: control}))()
     assert str(caught.value).isprintable()
 
 
@@ -288,10 +285,12 @@ def everything() -> kic.Mechanism:
         closure_tolerance=1e-4,
         coordinates=["F", "U.2", "R", "U.1", "P", "C", "S", "E"],
         actuators=["R", "C.2", "d1", "p.x"],
-        title="all at once",
-        about="of\nmany\nlines\n",
-        source="made up",
-        drawing="as it stands",
+        info={
+            "title": "all at once",
+            "about": "of\nmany\nlines\n",
+            "source": "made up",
+            "drawing": "as it stands",
+        },
         remarks=("one thing was left out", "another was merged"),
         units=kic.Units(length="in", mass="lbf s²/in", time="s", force="lbf"),
     )  # fmt: skip
@@ -387,7 +386,7 @@ def test_unsavable_models_raise(tmp_path: Path) -> None:
             m.save(place)
         assert caught.value.path == place
     with raises(kic.ModelError, key="about"):
-        replace(m, about="\ud800")
+        replace(m, info={"about": "\ud800"})
 
 
 # ------------------------------------------------------------------------------------------ refusals

@@ -129,7 +129,7 @@ def test_energies():
     c = ARM.at([0.3, 0.4])
     # the gradient of the potential energy is minus the load of gravity
     h = 1e-6
-    potential = lambda e: ARM.at(c.value(c.coordinates) + h * e).dynamics().potential_energy()  # noqa: E731
+    potential = lambda e: ARM.at(c.value(c.coordinates) + h * e).potential_energy()  # noqa: E731
     gradient = [(potential(e) - potential(-e)) / (2 * h) for e in np.eye(2)]
     assert np.abs(gradient + c.dynamics().load).max() < 1e-8
 

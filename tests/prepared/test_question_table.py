@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 
 import kic
@@ -43,6 +44,36 @@ def test_words_of_others_name_the_question() -> None:
         m.export.dynamics().to_table  # type: ignore[attr-defined]  # noqa: B018
     assert repr(m.prepare).startswith("<prepare: coefficients, coefficients_and_dynamics, dynamics,")
     assert repr(m.export.dynamics()).startswith("<dynamics of 'four-bar' for to_c, to_casadi,")
+
+
+@pytest.mark.parametrize(
+    ("question", "method"),
+    [
+        ("dynamics", "dynamics"), (["dynamics", "coefficients"], "coefficients_and_dynamics"),
+        ("jacobian", "coefficients"), ("rnea", "inverse_dynamics"), (3, ""), (np.array(["a", "b"]), ""),
+    ],
+)  # fmt: skip
+def test_calls_name_the_method(question: object, method: str) -> None:
+    """The line that an error gives works; none is given for what is no question."""
+    m = kic.load("four-bar")
+    for ask, then in ((m.prepare, ""), (m.export, ".to_c()")):
+        with pytest.raises(TypeError) as caught:
+            ask(question, to="c")  # type: ignore[operator]
+        written = f"Write m.{'export' if then else 'prepare'}.{method}(…){then}."
+        assert (written in str(caught.value)) is bool(method)
+        assert "There are " in str(caught.value)
+        if method:
+            assert callable(getattr(ask, method))
+
+
+def test_questions_keep_copies_of_names() -> None:
+    """A list that changes, and an iterator that ends, leave the question as it is."""
+    m = kic.load("four-bar")
+    of = ["tip"]
+    asked, once = m.export.coefficients(of), m.export.coefficients(name for name in ["tip"])
+    of.append("B")
+    assert asked.to_numpy().outputs == once.to_numpy().outputs == once.to_numpy().outputs
+    assert "B.G" not in asked.to_numpy().outputs
 
 
 def test_questions_pickle() -> None:

@@ -25,8 +25,10 @@ pytest.importorskip("matplotlib", reason="pictures need Matplotlib")
 
 BARE = kic.Mechanism(
     "bare",
-    title='Quotes " and <angles> & more',
-    about="A `tip` with <script>alert(1)</script>.",
+    info={
+        "title": 'Quotes " and <angles> & more',
+        "about": "A `tip` with <script>alert(1)</script>.",
+    },
     bodies=[kic.Body("rod")],
     joints=[kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
     points=[kic.Point("tip", "rod", at=(1, 0, 0))],

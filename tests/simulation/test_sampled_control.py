@@ -360,7 +360,7 @@ def test_wrong_samplings():
 def test_the_remedy_for_a_controller_that_is_not_sampled_works(law):
     with raises(kic.InputError, key="controller") as caught:
         arm().simulate(0.01, controller=law)
-    remedy = "Write `controllers.Sampled(controller, sample_time)`, or pass a continuous one as `effort`."
+    remedy = "Write `kic.controllers.Sampled(controller, time)`, or pass a continuous one as `effort`."
     assert str(caught.value).endswith(remedy)
     assert len(arm().simulate(0.01, controller=Sampled(law, 1e-3)).control.t) == 10
     arm().simulate(0.01, effort=law)
