@@ -14,7 +14,6 @@ from kic.evaluator import (
     Tables,
 )
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.calls import explain_methods
 from kic.numerics.display import Hinting
 from kic.transfer.compiled_model import CompiledModel
 
@@ -39,9 +38,6 @@ class Questions(Hinting):
     }
     _name: ClassVar[str]
     _then: ClassVar[str] = ""
-
-    def __init_subclass__(cls) -> None:
-        explain_methods(cls)
 
     if not TYPE_CHECKING:  # type checkers report the call
 

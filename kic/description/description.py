@@ -581,7 +581,8 @@ def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
     known = [f.name for f in fields(owner) if f.init]
     for key in changes:
         if key not in known:
-            raise unknown("field", key, description.name if name is None else name, known)
+            instead = "in `info`, a dict of texts" if name is None and hasattr(Info, key) else ""
+            raise unknown("field", key, description.name if name is None else name, known, instead)
     if name is None:
         return replace(description, **changes)
     if isinstance(owner, Joint | Contact) and "type" in changes:

@@ -12,7 +12,7 @@ from kic.export import questions, tasks
 from kic.export.questions import export_traces, one_state
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, names_of
-from kic.numerics.calls import explain_methods, wrong_arguments
+from kic.numerics.calls import wrong_arguments
 from kic.numerics.display import Hinting
 from kic.numerics.polynomial_map import PolynomialMap
 from kic.prepared import Questions
@@ -62,6 +62,8 @@ class ExportedQuestion(Hinting):
     def __init__(
         self, m: Mechanism, trace: Callable[..., Any], own: dict[str, Any], options: ExportOptions
     ) -> None:
+        if "to" in options:
+            raise TypeError(f"Targets are methods: write m.export.{trace.__name__}(…).to_c(), without `to`.")
         for key in options.keys() - ExportOptions.__annotations__.keys():
             raise TypeError(wrong_arguments(getattr(Exports, trace.__name__), (m,), {key: None, **own}))
         names: dict[str, Any] = own | dict(options)
@@ -71,9 +73,6 @@ class ExportedQuestion(Hinting):
         self._mechanism, self._trace = m, trace
         self._own = {key: names[key] for key in own}
         self._options = {key: names[key] for key in options}
-
-    def __init_subclass__(cls) -> None:
-        explain_methods(cls)
 
     def __repr__(self) -> str:
         targets = ", ".join(name for name in dir(type(self)) if name.startswith("to_"))

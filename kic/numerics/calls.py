@@ -43,7 +43,6 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
         "current": ("voltage, kic.Voltage(value, current=…)",),
         "voltage": ("value",),
         "title about source drawing": ("info, a dict of texts",),
-        "to": ("close, and call to_c() or another target of the result",),
     }.items()
     for term in terms.split()
 }

@@ -288,10 +288,14 @@ class OneLine:
 
 
 class Hinting:
-    """Base class of results that name the counterparts of common terms in errors for missing attributes."""
+    """Base class of results whose errors for missing attributes and arguments name those of kic."""
 
     # counterparts of common terms, beside those of the base classes
     _counterparts: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        explain_methods(cls)
 
     if not TYPE_CHECKING:  # type checkers report unknown attributes
 

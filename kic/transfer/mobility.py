@@ -16,6 +16,7 @@ import numpy as np
 
 from kic.description.spins import HELD, find_spins
 from kic.errors import counted, either
+from kic.numerics.display import Hinting
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.finite_mobility import (
@@ -44,7 +45,7 @@ SCALE = "an ordinary one"
 LISTED_MAX = 6
 
 
-class Mobility:
+class Mobility(Hinting):
     """Mobility account of a mechanism; printed, a paragraph. Made by `Mechanism.mobility`.
 
     Attributes

@@ -41,6 +41,10 @@ WRONG = [
     (lambda: BAR.at(q=[1.2]), "Mechanism.at() has no argument `q`. Use `values`."),
     (lambda: BAR.at(A=1.2), "Mechanism.at() has no argument `A`. Call Mechanism.at(values, *, near, limits"),
     (lambda: kic.Mechanism("m", title="a four-bar"), "Use `info`, a dict of texts."),
+    (lambda: BAR.mobility().independent_sets(names="A"), "Use `of`."),
+    (lambda: controllers.Sampled(len, sample_time=0.1), "Use `time`."),
+    (lambda: kic.Voltage(voltage=6.0), "Use `value`."),
+    (lambda: BAR.export.dynamics(to="c"), "write m.export.dynamics(…).to_c(), without `to`."),
     (
         lambda: BAR.prepare("coefficients", of="tip"),
         "Write m.prepare.coefficients(…). There are",

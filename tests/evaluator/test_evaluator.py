@@ -548,6 +548,18 @@ def numbers_of(found: object) -> np.ndarray:
     return np.concatenate([a.ravel() for a in arrays if a is not None])
 
 
+def test_open_states_of_the_terms_of_forward_dynamics() -> None:
+    """Errors have the index in the batch, as those of the question itself."""
+    m = kic.load("five-bar")
+    f, states, zero = m.prepare.forward_dynamics(), np.tile(m.at().state, (2, 3, 1)), np.zeros(2)
+    states[1, 2, 0] += 0.1
+    for ask in (f, f.terms):
+        with raises(kic.InputError, key="state", failed=[(1, 2)]):
+            ask(states, np.zeros((2, 3, 2)), np.zeros((2, 3, 2)))
+        with raises(kic.InputError, key="state", failed=[()]):
+            ask(states[1, 2], zero, zero)
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("name", CLOSED)
 def test_open_states_are_errors(name: str, question: str) -> None:

@@ -366,6 +366,28 @@ def test_the_remedy_for_a_controller_that_is_not_sampled_works(law):
     arm().simulate(0.01, effort=law)
 
 
+@pytest.mark.parametrize(
+    ("key", "given", "place"),
+    [
+        ("effort", Sampled(lambda t, now: 0.0, 0.01), "controller"),
+        ("voltage", Sampled(lambda t, now: 0.0, 0.01), "controller"),
+        ("effort", kic.Voltage(1.0), "voltage"),
+    ],
+)
+def test_samplers_and_voltages_in_the_wrong_place(key, given, place):
+    with raises(kic.InputError, key=key) as caught:
+        arm().simulate(0.01, **{key: given})
+    assert str(caught.value).endswith(f"Pass it as `{place}`.")
+
+
+def test_voltages_must_be_given():
+    for wrong in (None, kic.Voltage(1.0)):
+        with raises(kic.InputError, key="value"):
+            kic.Voltage(wrong)
+    with raises(kic.InputError, key="integrator"):
+        arm().simulate(0.01, integrator=None)
+
+
 def test_declared_limits_of_some_actuators_and_a_class():
     """Limits of actuators that do not act are left out; a method `check` of a user's class is its own."""
 
