@@ -261,13 +261,11 @@ def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.nda
             "`voltage`, or start a new run at run.at(run.t[-1]) with qd=run.qd[-1].",
             key="voltage",
         )
-    if current is not None and (train is None or before is not None):
-        why = (
-            "requires `voltage`"
-            if train is None
-            else "cannot be given with an earlier run, which has its own final currents. Omit it"
+    if current is not None and before is not None:
+        raise InputError(
+            "`current` cannot be given with an earlier run, which has its own final currents. Omit it.",
+            key="current",
         )
-        raise InputError(f"`current` {why}.", key="current")
     if train is None:
         return np.zeros(0)
     if before is not None:

@@ -309,7 +309,6 @@ REFUSED = [
     ({"motors": ("M",)}, lambda: go(DRY, voltage=[1.0])),
     ({"key": "current", "got": [1.0, 2.0]}, lambda: go(voltage=kic.Voltage([1.0], current=[1.0, 2.0]))),
     ({"key": "current"}, lambda: go(voltage=kic.Voltage([1.0], current=[np.nan]))),
-    ({"key": "current"}, lambda: go(voltage=kic.Voltage(None, current=[1.0]))),
     ({"key": "current"}, lambda: M.simulate(0.2, near=RUN, voltage=kic.Voltage([1.0], current=[1.0]))),
     ({"key": "voltage"}, lambda: M.simulate(0.2, near=RUN)),
     ({"key": "voltage"}, lambda: M.simulate(0.2, near=FREE, voltage=[1.0])),
