@@ -186,8 +186,9 @@ def test_laws_of_the_cut_joint_stay() -> None:
 
 
 def exported(**options: Any) -> kic.results.PolynomialMap:
-    given: dict[str, Any] = {"limits": {"A": (0.4, 1.4)}, "degree": 4, **options}
-    return BAR.export.actuation_map(given.pop("of", ROWS)).to_polynomial(**given)
+    given: dict[str, Any] = {"of": ROWS, "wrt": None, "limits": {"A": (0.4, 1.4)}, "degree": 4, **options}
+    asked = BAR.export.actuation_map(given.pop("of"), wrt=given.pop("wrt"))
+    return asked.to_polynomial(**given)
 
 
 @pytest.mark.slow
