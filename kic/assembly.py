@@ -708,8 +708,8 @@ class _Displaced:
         turned = self.poses[first][:3, :3], self.poses[second][:3, :3]
         if joint.swing is not None and not np.allclose(*turned, rtol=0.0, atol=EXACT_RTOL):
             raise ModelError(
-                f"Joint '{joint.name}' has `swing`, an angle from the reference configuration, which moves. "
-                "Leave it out, and add it afterwards.",
+                f"`swing` of joint '{joint.name}' is an angle from the reference configuration, which "
+                "changes here. Remove it, and add it to the new mechanism.",
                 name=joint.name,
             )
         axes = joint.axis, joint.axis2
@@ -751,7 +751,7 @@ def described_at(
                 shown = ", ".join(f"{name} = {x:.3g}" for name, x in apart.items())
                 raise ModelError(
                     f"Rows of the open contact '{contact.name}' must be zero in the new reference "
-                    f"configuration, got {shown}. Leave it out, and add it afterwards.",
+                    f"configuration, got {shown}. Remove the contact, and add it to the new mechanism.",
                     name=contact.name,
                     rows=apart,
                 )

@@ -189,8 +189,8 @@ def checked_state(model: CompiledModel, state: Any) -> np.ndarray:
     if model.has_complex_step and a.dtype is REAL:
         if not model.tree.open:
             raise InputError(
-                f"A real state of '{model.description.name}' does not close with the step of a "
-                "sensitivity. Take states from its own at().",
+                f"'{model.description.name}' carries the complex step of a sensitivity, with which a real "
+                "state does not close its loops. Use states from its own at().",
                 key="state",
             )
         a = a.astype(complex)
@@ -228,7 +228,7 @@ class Rates:
     def __getattr__(self, letter: str) -> Any:
         # called once for each copy, which is then an attribute
         if letter not in LETTERS or self._tables is None:
-            message = f"No '{letter}' of an output of an evaluator. There are: {', '.join(LETTERS)}."
+            message = f"Outputs of an evaluator have no '{letter}'. There are: {', '.join(LETTERS)}."
             raise AttributeError(message, name=letter, obj=self)
         made = self._tables._array(self._rows, self._batch, self._name, letter)
         setattr(self, letter, made)
@@ -652,7 +652,9 @@ class Efforts(Evaluator):
             self._size, state.shape[:-1], one_batch_axis(state), given, finite=False
         )
         if states.dtype.kind == "O" and self._program.want & lay.WANT_FORWARD:
-            message = "Prepared forward dynamics needs numbers. Use Configuration.forward_dynamics."
+            message = (
+                "Prepared forward dynamics requires numbers, got symbols. Use Configuration.forward_dynamics."
+            )
             raise InputError(message, key="configuration")
         return states, rates, batch, known_members(states, *rates)
 
@@ -816,7 +818,7 @@ class PositionSolver(Evaluator):
                 first = values[~fit][0]
                 raise ConfigurationError(
                     f"`values` must be finite and below {ARGUMENT_MAX:g}, got {short_repr(first.tolist())}. "
-                    "Correct them.",
+                    "Check their source, such as a sensor.",
                     failed=[tuple(index) for index in np.argwhere(~fit).tolist()],
                 )
             return self._at_positions(positions, positions.from_values(values), near)

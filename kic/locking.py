@@ -14,7 +14,7 @@ from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.units import coordinate_units, row_unit
-from kic.errors import InputError, KicError, SingularError, short_repr
+from kic.errors import InputError, KicError, SingularError, counted, short_repr
 from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
 from kic.mechanism import Mechanism
@@ -71,9 +71,10 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
         made = made.replace(name, **({"type": "fixed"} if name in base._joints else {"fixed": True}))
     if made.dof != len(left):
         message = (
-            f"Locks of {', '.join(names)} must leave as many degrees of freedom of '{base.name}' as to first "
-            f"order, got {made.dof} and {len(left)}: the reference configuration is singular. Lock other "
-            "joints, or move it first: lock others at values, and unlock them."
+            f"Locking {', '.join(names)} would leave '{base.name}' with "
+            f"{counted(made.dof, 'degree of freedom', 'degrees of freedom')}, but {len(left)} to first "
+            "order: the reference configuration is singular. Lock other joints, or change the configuration "
+            "first: lock others at values, and unlock them."
         )
         raise SingularError(message, key="values", names=names)
     if spins:
@@ -187,8 +188,8 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             if not _rank(reference, [name]):
                 message = (
                     f"'{name}' of '{mechanism.name}' must keep its value {there:.6g}, got {got}: it is at "
-                    "rest to first order in the reference configuration. Move the mechanism first: lock "
-                    "others at values, and unlock them."
+                    "rest to first order in the reference configuration. Change the configuration first: "
+                    "lock others at values, and unlock them."
                 )
                 raise SingularError(message, key="values", names=(name,))
             message = f"`values` must agree: the others give {name} = {there:.6g}, got {got}. Leave one out."

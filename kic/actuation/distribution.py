@@ -105,8 +105,8 @@ def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
         if not (a > 0).all():
             k = int(np.argmin(a))
             message = (
-                f"Weights must be positive, got {a[k]:g} for '{labels[k]}': an effort without cost is not "
-                "determined. Give it a small weight, or limits."
+                f"Weights must be positive, got {a[k]:g} for '{labels[k]}': an effort without a cost is "
+                "undetermined. Give it a small weight, or limits."
             )
             raise InputError(message, key="criterion", name=labels[k], got=a[k])
         return np.diag(1 / np.sqrt(a))

@@ -73,13 +73,13 @@ class Parameters:
         if t.tolerance:
             why = f"closure_tolerance = {t.tolerance:g} allows rounded dimensions"
         elif closure._round or (t.system.levers[t.system.rows.item_of[t.system.picked]] >= 1e9).any():
-            why = "an angle that is no sum of the tree's coordinates is given"
+            why = "a given angle is not a sum of tree coordinates"
         elif (linear & ~slides & ~(turns & equal)).any():
-            why = "a coupling has a ratio other than 1, or connects turns with slides"
+            why = "a coupling has a ratio other than 1, or couples rotations with translations"
         if why:
             raise InputError(
-                f"`complete` must be False for '{name}' with these values: {why}, so that the solutions are "
-                "not those of algebraic equations. Use the random search.",
+                f"`complete` must be False for '{name}' with these values: {why}, so that the equations are "
+                "not algebraic. Use the random search.",
                 key="complete",
                 got=True,
             )

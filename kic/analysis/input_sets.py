@@ -230,9 +230,9 @@ def _rows_on_motions(
             listed = ", ".join(map(str, members[bad][:4])) + (", …" if bad.sum() > 4 else "")
             which = f" (members {listed} of the batch)" if len(members) > 1 else ""
             message = (
-                f"Closure conditions of '{model.description.name}' depend on one another at this "
+                f"Closure conditions of '{model.description.name}' are dependent at this "
                 f"configuration{which}: it has more than {dof} degrees of freedom here, and no set of {dof} "
-                "coordinates drives it. Give configurations away from this one, where motions meet."
+                "coordinates drives it. Choose configurations away from this bifurcation."
             )
             raise SingularError(message, dof=dof, failed=np.flatnonzero(bad).tolist())
     return G[:, :first] @ null_space(closing, dof)

@@ -352,10 +352,12 @@ class GenericSolutions:
                 bar.show(self.share)
                 self.loop()
             else:
-                return f"{LOOPS_ALL_MAX} loops were not enough: they found others, or lost paths"
+                return f"{LOOPS_ALL_MAX} loops did not suffice: the last found new solutions or lost paths"
         except TimeoutError:
             last = (
-                f" after {self.loops} loops, the last of which found {self.new} others" if self.loops else ""
+                f" after {self.loops} loops, the last of which found {self.new} new solutions"
+                if self.loops
+                else ""
             )
             return "the time limit ended the search" + last
         finally:

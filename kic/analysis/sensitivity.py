@@ -92,8 +92,8 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     part = mechanism._parts.get(name.partition(".")[0])
     if isinstance(part, Distance):
         raise InputError(
-            f"Distance '{part.name}' of '{mechanism.name}' has no number of its own; its points determine "
-            f"it. Move these, such as '{part.points[1]}.at.x'.",
+            f"Distance '{part.name}' of '{mechanism.name}' is not a parameter, because its points determine "
+            f"it. Vary these, such as '{part.points[1]}.at.x'.",
             name=name,
         )
     available = {} if part is None else dict(parameters_of(part))
@@ -103,12 +103,12 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
         key = name.split(".")[1] if "." in name else ""
         if key in _KEYS and getattr(part, key, "") is None:
             raise InputError(
-                f"'{part.name}' of '{mechanism.name}' has no `{key}`, and '{name}' cannot change. Add "
-                f"`{key}` to the description.",
+                f"'{part.name}' of '{mechanism.name}' has no `{key}` that can vary. Add it to the "
+                "description.",
                 name=name,
             )
         if not name.endswith(".length"):
-            raise unknown("number", name, mechanism.name, available)
+            raise unknown("parameter", name, mechanism.name, available)
     candidates = [
         other for kind in KINDS for one in getattr(mechanism, kind) for other, _ in parameters_of(one)
     ]
@@ -116,12 +116,12 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     placed = [joint.name for joint in mechanism.joints if joint.at is not None]
     if name.endswith(".length") and placed:
         raise UnknownNameError(
-            f"No number '{name}' in '{mechanism.name}'. Lengths follow from positions: name these, such as "
-            f"'{placed[-1]}.at.x', or give `kic.sensitivity` a function of the lengths.",
+            f"No parameter '{name}' in '{mechanism.name}'. Lengths follow from positions: name these, such "
+            f"as '{placed[-1]}.at.x', or give `kic.sensitivity` a function of the lengths.",
             name=name,
             candidates=tuple(candidates),
         )
-    raise unknown("number", name, mechanism.name, candidates)
+    raise unknown("parameter", name, mechanism.name, candidates)
 
 
 def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: float) -> Mechanism:
@@ -206,7 +206,7 @@ def sensitivity(
     """
     _require_function(of)
     if not is_function(make):
-        raise invalid("make", "must be a function that makes a mechanism from numbers", make)
+        raise invalid("make", "must be a function that returns a mechanism for given numbers", make)
     numbers = reals(x)
     if numbers is None or numbers.ndim != 1:
         raise invalid("x", "must be real numbers (K,)", x)

@@ -87,7 +87,7 @@ class Singularity:
             still = f"; they can be at rest while others move: {moves}" if moves else ""
             return f"outputs: no motion along {self._listed(self.direction, False)}{still}"
         return (
-            f"closure: conditions of {', '.join(self._conditions)} depend on one another, {self.dof} "
+            f"closure: conditions of {', '.join(self._conditions)} are dependent, {self.dof} "
             "degrees of freedom to first order"
         )
 
@@ -275,7 +275,7 @@ class Singularities(Printable):
                 message = f"Output '{constant[0]}' of '{name}' is constant in every motion. Leave it out."
                 raise InputError(message, name=constant[0])
             raise InputError(
-                f"Outputs {', '.join(names)} of '{name}' depend on one another at every configuration. Leave "
+                f"Outputs {', '.join(names)} of '{name}' are dependent at every configuration. Leave "
                 "one out.",
                 names=names,
             )
@@ -352,7 +352,7 @@ def _input_and_output_rows(
     if len(labels) > dof or not labels:
         message = (
             f"'{name}' has mobility {dof}; {len(labels)} outputs were named: {', '.join(labels) or 'none'}. "
-            f"More outputs than degrees of freedom always depend on one another. Name {dof} at most."
+            f"More outputs than degrees of freedom are always dependent. Name {dof} at most."
         )
         raise InputError(message, mobility=dof, count=len(labels))
     return model.transfer(driving).labels, labels

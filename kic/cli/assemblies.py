@@ -25,7 +25,9 @@ from kic.errors import InputError
 )
 @click.option("--complete", is_flag=True, help="Collect all solutions, and print the evidence for it.")
 @click.option("--certify", is_flag=True, help="With --complete: certify that paths do not jump.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="With --complete: end the search after it.")
+@click.option(
+    "--time-limit", type=float, metavar="SECONDS", help="With --complete: end the search after this time."
+)
 @click.option("-o", "--output", "file", metavar="FILE", type=parsing.OutputFile(dir_okay=False),
               help="Draw all assembly modes side by side: .png, .svg or .pdf.")  # fmt: skip
 @click.option("--limits", is_flag=True, help="Print only assembly modes within the limits of the model.")

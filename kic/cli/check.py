@@ -110,8 +110,9 @@ def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
         elif (radius := hypot(*body.com)) and reach:
             small = THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach
             (thousandths if small else others).append(
-                f"the centre of mass of {body.name} is {radius:.3g} {unit} from the origin, and a joint of "
-                f"the body {reach:.3g} {unit}. If these are two units, give all lengths in one."
+                f"the centre of mass of {body.name} is {radius:.3g} {unit} from the origin, and the "
+                f"farthest joint of the body {reach:.3g} {unit}. If these are two units, give all lengths in "
+                "one."
             )
     if not others:
         yield from thousandths

@@ -106,7 +106,7 @@ def export(
     if map_file and not box:
         raise click.UsageError(f"--{to} requires --box NAME=LOWER:UPPER.")
     if no_binary and file is None:
-        raise click.UsageError("--no-binary is an option of --fmu.")
+        raise click.UsageError("--no-binary requires --fmu.")
     mechanism = request.mechanism
     names = {"of": of, "wrt": wrt, "parameters": parameters, "outputs": outputs}
     options: dict[str, Any] = {
@@ -135,10 +135,10 @@ def _question(
     """Return the method of a question; raise an error for an unknown one, and for options without effect."""
     known = [name for name in dir(type(mechanism.export)) if name[0] != "_"]
     if question not in known:
-        raise parsing.usage_error(f"{question!r} is none of {', '.join(known)}.", "--question")
+        raise parsing.usage_error(f"must be one of {', '.join(known)}, got {question}.", "--question")
     default = _QUESTIONS.get(to, "actuation_map")
     if to != "c" and question != default:
-        raise parsing.usage_error(f"--{to} writes {default}, got {question}.", "--question")
+        raise parsing.usage_error(f"--{to} only writes {default}, got {question}.", "--question")
     ask: Callable[..., ExportedQuestion] = getattr(mechanism.export, question)
     own = inspect.signature(ask).parameters
     for key in given.keys() - own.keys():

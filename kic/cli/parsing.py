@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kic.cli import completion as completing
-from kic.errors import InputError, ModelFileError, shorten_words, unknown
+from kic.errors import InputError, ModelFileError, counted, shorten_words, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,9 +160,9 @@ def _inputs(
     else:
         if len(entries) != len(names):
             message = (
-                f"{option} has {len(entries)} number{'s' if len(entries) > 1 else ''}, but the coordinates "
-                f"of '{mechanism.name}' are {len(names)}: {', '.join(names)}. Give all in this order, or "
-                "some by name (name=value)."
+                f"{option} has {len(entries)} number{'s' if len(entries) > 1 else ''}, but "
+                f"'{mechanism.name}' has {counted(len(names), 'coordinate')}: {', '.join(names)}. Give all "
+                "in this order, or some by name (name=value)."
             )
             raise InputError(message, key=option, count=len(entries))
         pairs = list(zip(names, entries, strict=True))

@@ -209,11 +209,11 @@ def _sampled(given: str | None, time: float | None) -> Sampled | None:
     made = there[name]
     if not isinstance(made, Sampled):
         if time is None:
-            message = f"--sample-time must be given for '{name}', which is no kic.controllers.Sampled."
+            message = f"--sample-time must be given for '{name}', which is not a kic.controllers.Sampled."
             raise InputError(message, key="--sample-time")
         return Sampled(made, time)
     if time is not None:
-        message = f"--sample-time must be left out: '{name}' is sampled each {made.time:g}."
+        message = f"--sample-time must be left out: '{name}' is sampled every {made.time:g}."
         raise InputError(message, key="--sample-time", got=time)
     return made
 

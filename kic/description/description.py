@@ -457,7 +457,8 @@ class MechanismDescription:
                 raise ModelError(message, key=place, name=name, candidates=error.numbers["candidates"])
             if not components:
                 raise ModelError(
-                    f"'{self.name}': {self._describe(name)} in `{key}` is fixed and has none; leave it out.",
+                    f"'{self.name}': {self._describe(name)} in `{key}` is fixed and has no coordinates; "
+                    "leave it out.",
                     key=place,
                 )
             twice = seen.intersection(components)

@@ -15,6 +15,9 @@ from kic.description.validation import GROUND, Vector, assign, check_part
 from kic.errors import ModelError, counted, invalid_part
 from kic.numerics.arrays import reals, step_vanishes, strip_complex_step
 
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
+
 Six = tuple[float, float, float, float, float, float]
 # rows and columns of xx yy zz xy xz yz
 TENSOR_ENTRIES = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
@@ -473,6 +476,17 @@ class Frame:
     _: KW_ONLY
     origin: Vector = (0.0, 0.0, 0.0)
     axes: Axes = WORLD
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str,
+            body: str,
+            *,
+            origin: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
+            axes: Rotation | Sequence[Sequence[float]] | np.ndarray = WORLD,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         check_part(self, "frame", body=valid.text, origin=valid.vector)

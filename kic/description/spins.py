@@ -209,7 +209,7 @@ class _Graph:
         loads += [(force.name, force.point) for force in d.forces]
         for load, name in loads:
             if self.carrier[name] in rod.bodies and not self._is_on_line(rod, self.place[name]):
-                return f"'{load}' acts beside its line"
+                return f"'{load}' acts off its axis"
         turned = [moment.name for moment in d.moments if moment.body in rod.bodies]
         return f"'{turned[0]}' turns it" if turned else ""
 
@@ -234,7 +234,9 @@ class _Graph:
             return Spin(rod.bodies, names, None, rod.reason)
         if hinges:
             if self._hangs(rod):
-                return Spin(rod.bodies, names, None, f"its centre of mass is beside '{hinges[0].name}'")
+                return Spin(
+                    rod.bodies, names, None, f"its centre of mass is off the axis of '{hinges[0].name}'"
+                )
             return Spin(rod.bodies, names, _changed(hinges[0], "fixed"))
         if not usable:
             what = [

@@ -152,9 +152,8 @@ class DriveTrain:
         least = np.abs(np.diagonal(R, axis1=-2, axis2=-1)).min(axis=-1, initial=1.0)
         if (least < DEPENDENCE_ATOL).any():
             message = (
-                f"The speeds of motors {', '.join(self.names)} are linearly dependent (share "
-                f"{least.min():.1e}): their torques cannot be distinguished. Move away from this "
-                "configuration."
+                f"The speeds of motors {', '.join(self.names)} are linearly dependent (relative pivot "
+                f"{least.min():.1e}): their torques cannot be distinguished. Choose another configuration."
             )
             raise SingularError(message, motors=self.names, share=float(least.min()))
         effort = np.broadcast_to(effort, (*batch, M))

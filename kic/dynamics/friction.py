@@ -50,7 +50,7 @@ def remarks(
     for k, name in enumerate(names):
         for flags, what in (
             (pulling, "would have to pull, by {:.3g}, and separates"),
-            (slipping, "needs more friction than it has, pressed by {:.3g}, and slips"),
+            (slipping, "needs more friction than it has at a normal force of {:.3g}, and slips"),
         ):
             count = int(flags[..., k].sum())
             if count:

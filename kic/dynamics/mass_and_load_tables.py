@@ -53,7 +53,7 @@ def pack_masses(tree: Tree) -> Masses:
     loaded = description.forces or description.moments or description.springs
     if tree.size and not table.any() and not loaded:
         raise InertiaError(
-            f"No moving body of '{description.name}' has mass, and its dynamics would be 0 = T. "
+            f"No moving body of '{description.name}' has mass, so its dynamics would be 0 = T. "
             "Give bodies `mass`, `com` and `inertia`.",
             bodies=tuple(b.name for b in description.bodies),
         )

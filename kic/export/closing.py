@@ -68,8 +68,9 @@ def driving_choice(model: CompiledModel, names: tuple[str, ...], near: np.ndarra
     transfer = model.transfer(names)
     if transfer.quasi:
         raise InputError(
-            f"Exported code cannot close loops of '{model.description.name}' for angular velocities among "
-            f"{', '.join(transfer.labels)}. Name others in `wrt`, or give closed states without `close`.",
+            f"Exported code cannot close the loops of '{model.description.name}' for angular velocities "
+            f"among {', '.join(transfer.labels)}. Name others in `wrt`, or give closed states without "
+            "`close`.",
             key="wrt",
         )
     choice = transfer.choice_at(near[None])

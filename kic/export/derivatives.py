@@ -36,7 +36,7 @@ def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], or
     graph = Graph()
     vectors = [k for k, a in enumerate(answer.outputs) if len(a.shape) == 1 and a.size]
     if not vectors:
-        remedy = "Its results are no vectors; coefficients of higher order are its derivatives."
+        remedy = "Its results are not vectors; coefficients of higher order are its derivatives."
         raise invalid("derivatives", f"must be 0 for '{answer.name}'", order, remedy)
     labels = tuple(f"{answer.outputs[k].name}.{label}" for k in vectors for label in answer.outputs[k].labels)
     weights = Argument("weights", (len(labels),), "factors of the vectors in their weighted sum", labels)

@@ -111,7 +111,8 @@ class FMU:
         remedy = "Install one or set CC, or give binary=False (--no-binary) for an FMU with sources alone."
         if not found:
             raise MissingExtraError(
-                f"The binary of '{self.name}' needs a C compiler, found none. {remedy}", extra=_COMPILER
+                f"The binary of '{self.name}' requires a C compiler, and none was found. {remedy}",
+                extra=_COMPILER,
             )
         with TemporaryDirectory() as folder:
             for key, text in self.sources.items():

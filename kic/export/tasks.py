@@ -75,7 +75,10 @@ def resolve_redundancy(
 ) -> _Made:
     """Return rates, accelerations and multipliers; see `RedundancyResolution`."""
     if damping is not None:
-        raise InputError("`damping` must be None: it is a branch on the mobility of the task.", key="damping")
+        message = (
+            "`damping` must be None: it depends on the rank of the task, and exported code has no branches."
+        )
+        raise InputError(message, key="damping")
     e = RedundancyEvaluator(tracer.model, of, criterion, law, None, tracer.transfer, False, order)
     size, P = tracer.transfer.size, len(e.rows)
     given = [("ud", P, "rates of the task", e.rows), ("udd", P, "accelerations of the task", e.rows)][:order]

@@ -169,7 +169,7 @@ def from_dh(
     for i, body in enumerate(valid.listed(f"'{name}'", "bodies", bodies, "Body parts")):
         _check_part(name, body, Body, f"bodies[{i}]")
         if body.name not in links:
-            message = f"'{name}': no DH row moves the body '{body.name}'. They move: {', '.join(links)}."
+            message = f"'{name}': no DH row moves the body '{body.name}'. The rows move: {', '.join(links)}."
             raise ModelError(message, key=f"bodies[{i}].name", name=body.name)
         if links[body.name] is not None:
             message = f"'{name}': two bodies are called '{body.name}'; rename one."

@@ -628,7 +628,7 @@ class _Reader:
             for key in _FLAGS:
                 left &= ~int(getattr(bits, f"{prefix}_{key.upper()}", 0))
             if left:
-                self.robot.remark_lost(0, f"`{word}flags` {left:#x} of the options are ignored.")
+                self.robot.remark_lost(0, f"unknown bits {left:#x} of the option `{word}flags` are ignored.")
 
     def _place_free_bodies(self) -> None:
         """Place free bodies in closed loops where the file has them, which is where the search starts."""
@@ -689,7 +689,9 @@ class _Reader:
         for key in ("armature", "damping", "friction"):
             turns = getattr(joint, key)[-3:]
             if kind in BALL_TYPES and np.ptp(turns):
-                text = f"`{key}` of joint '{name}' about axes of its body is taken about fixed axes."
+                text = (
+                    f"`{key}` of joint '{name}' is about axes of its body, and is applied about fixed axes."
+                )
                 robot.remark_lost(line, text)
         self._remark_nonlinear(f"joint '{name}'", line, m.jnt_stiffnesspoly[j], m.dof_dampingpoly[own])
         if joint.stiffness.any() and m.jnt_plasticadr[j] >= 0:

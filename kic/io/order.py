@@ -277,8 +277,8 @@ class JointOrder:
         carrier = next((self._own[one][1] for one in carriers), None)
         if carrier is None:
             message = (
-                f"joint '{name}' moves on '{body}', and no joint above it has its name in the {self.package} "
-                "model. Name the joints alike."
+                f"joint '{name}' moves relative to '{body}', and the joint that carries '{body}' has another "
+                f"name in the {self.package} model. Name both alike."
             )
             raise InputError(message, key="peer", name=name)
         return link_origin(carrier, self._mechanism._parts[body])  # type: ignore[arg-type]

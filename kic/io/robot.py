@@ -351,8 +351,8 @@ def place(robot: Robot) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     if lost:
         raise robot.source.error(
             robot.links[lost[0]].line,
-            f"link '{lost[0]}' is in a cycle of joints that no root carries ({', '.join(lost[:5])}). Remove "
-            "one joint, and give it in `loops`.",
+            f"link '{lost[0]}' is in a cycle of joints that is not connected to a root "
+            f"({', '.join(lost[:5])}). Remove one joint, and give it in `loops`.",
         )
     return pose, carrier
 
@@ -404,9 +404,8 @@ class _Builder:
         if conditions * len(self.moving) ** 2 > CLOSURE_MAX:
             raise robot.source.error(
                 0,
-                f"has too many joints and conditions of loops: {conditions:,} conditions × "
-                f"{len(self.moving):,}² joints must be at most {CLOSURE_MAX:,.0f}. Read a part with fewer "
-                "loops or joints.",
+                f"is too large: {conditions:,} loop conditions × {len(self.moving):,}² joints exceed "
+                f"{CLOSURE_MAX:,.0f}. Read a part with fewer loops or joints.",
                 limit=CLOSURE_MAX,
             )
         self.joint_names = {j.name: self.new_name(j.name, "joint", j.line) for j in self.moving}

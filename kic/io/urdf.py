@@ -336,7 +336,7 @@ def _couple(
         terms = {joint: ratio for joint, ratio in zip(ends[1], ratios, strict=True) if ratio}
         robot.actuators.append(rb.RobotActuator(actuator, (*terms,), (*terms.values(),), element.line))
     if couple is _four_bar:
-        text = "efforts have the power of its actuators, which those of transmission_interface have not."
+        text = "efforts conserve the power of the actuators; those of transmission_interface do not."
         robot.remark(element.line, f"transmission '{name}': {text}")
 
 

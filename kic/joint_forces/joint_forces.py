@@ -272,7 +272,7 @@ class JointForces(Batched, Tabular):
     def __getitem__(self, joint: str) -> Wrench:
         if text("joint", joint) not in self._bodies:
             if joint in self.actuators:
-                message = f"'{joint}' is no joint of these forces. Its driving effort is in `effort`."
+                message = f"'{joint}' is an actuator, not a joint. Its driving effort is in `effort`."
                 raise UnknownNameError(message, name=joint, candidates=self.joints)
             raise unknown("joint", joint, "these forces", self.joints, quoted=False)
         j = self.joints.index(joint)

@@ -89,8 +89,8 @@ def check_gimbal(name: str, labels: Iterable[str], error: np.ndarray) -> np.ndar
         names = tuple(sorted({label.rpartition(".")[0] for label in labels if f".{EULER}" in label}))
         message = (
             f"Euler angles {', '.join(names)} of '{name}' are near gimbal lock here, where the first and "
-            f"third axis are parallel: they or their derivatives may be wrong by {estimate:.0e} of "
-            "themselves. Use another sequence, a lower order, or pose()."
+            f"third axis are parallel: they or their derivatives may have a relative error of "
+            f"{estimate:.0e}. Use another sequence, a lower order, or pose()."
         )
         raise SingularError(message, names=names, estimate=estimate, failed=failed.tolist())
     return error

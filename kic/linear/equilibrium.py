@@ -53,7 +53,7 @@ class Equilibrium(Printable):
     --------
     >>> found = kic.load("four-bar").find_equilibrium(stable=True)
     >>> found.descriptions()
-    ['stable', 'swings at 2.877 Hz: A 1']
+    ['stable', 'oscillates at 2.877 Hz: A 1']
     """
 
     _one_line = ("coordinates", "fixed")
@@ -409,7 +409,7 @@ class _Search:
         start = closure.rows(flat_states(c))[0][:, : valued.size] * closure.transfer.scale[: valued.size]
         states, residual, reasons = closure.solve_from(states, start + delta[valued])
         if any(reasons):
-            message = f"Loops of '{self.model.description.name}' did not close."
+            message = f"The loops of '{self.model.description.name}' did not close."
             raise ConfigurationError(message, residual=float(residual.max()))
         return states
 
@@ -446,7 +446,7 @@ class _Search:
         if self.model.is_open_chain:
             return f"no step from {place} decreases the energy"
         why = ending(self.model.closure(self.transfer.names), flat_states(self.start), flat_states(c))
-        return f"the search ends at {place}; {why}, where linearization cannot find an equilibrium"
+        return f"the search ended at {place} ({why}), beyond which linearization cannot lead"
 
     def _raise_not_found(self, here: _Place, why: str = "") -> NoReturn:
         """Raise the error of a search without result."""

@@ -43,8 +43,8 @@ class Modes(Batched):
     >>> modes = kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes()
     >>> for line in modes.descriptions():
     ...     print(line)
-    swings at 0.4266 Hz: shoulder 1, elbow 0.4305
-    swings at 1.144 Hz: shoulder -0.3229, elbow 1
+    oscillates at 0.4266 Hz: shoulder 1, elbow 0.4305
+    oscillates at 1.144 Hz: shoulder -0.3229, elbow 1
     """
 
     _one_line = ("coordinates", "batch")
@@ -170,12 +170,12 @@ def _describe_motion(value: complex, largest: float, time: str) -> str:
     if aperiodic and steady:
         return "drifts"
     if aperiodic:
-        return f"{'grows' if real > 0 else 'dies away'} with time constant {1 / abs(real):.4g} {time}"
-    swings = f"swings at {imaginary / (2 * np.pi):.4g} {_frequency_unit(time)}"
+        return f"{'grows' if real > 0 else 'decays'} with time constant {1 / abs(real):.4g} {time}"
+    oscillates = f"oscillates at {imaginary / (2 * np.pi):.4g} {_frequency_unit(time)}"
     if steady:
-        return swings
+        return oscillates
     ratio = -real / abs(value)
-    return f"{swings}, {'growing' if real > 0 else 'dying away'} (damping ratio {ratio:.4g})"
+    return f"{oscillates}, {'growing' if real > 0 else 'decaying'} (damping ratio {ratio:.4g})"
 
 
 def _describe_shape(names: tuple[str, ...], x: np.ndarray) -> str:

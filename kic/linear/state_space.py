@@ -494,7 +494,7 @@ class StateSpace(Batched):
 
     def summary(self) -> Summary:
         """Return labelled tables."""
-        when = "ẋ = A x + B u" if self.dt is None else f"every {self.dt:g} in time, x' = A x + B u"
+        when = "ẋ = A x + B u" if self.dt is None else f"sampled with dt = {self.dt:g}, x' = A x + B u"
         sheet = Summary(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
         index = sheet.member(self.batch)
         if index is None:

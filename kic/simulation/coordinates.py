@@ -508,7 +508,10 @@ class Chart:
             self._choice = choice
             state, share = self.close_stepwise(x, self.anchor_position, self.anchor_state)
         if state is None and share and not self.use_global_solver:
-            raise ConfigurationError(f"its loops do not close in {', '.join(self.names)}", values=x.copy())
+            raise ConfigurationError(
+                f"its loops do not close for values of {', '.join(self.names)} along the motion",
+                values=x.copy(),
+            )
         return self._close_globally(x) if state is None else state
 
     def _close_globally(self, x: np.ndarray) -> np.ndarray:

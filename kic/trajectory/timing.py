@@ -247,8 +247,8 @@ class TimeOptimal(Printable):
         """Return a summary of the active limits."""
         sheet = Summary(
             f"time-optimal motion: duration {self.trajectory.duration:.6g}, {len(self.acceleration)} "
-            f"intervals, limits exceeded by {max(0.0, -float(self.slack.min())):.1e} of themselves at grid "
-            f"points, {self.excess:.1e} between"
+            f"intervals, relative excess of limits {max(0.0, -float(self.slack.min())):.1e} at grid points, "
+            f"{self.excess:.1e} between"
         )
         bound, time = np.array(self.binding), np.diff(self.t)
         names = list(dict.fromkeys(name for name in self.names if name in bound))
@@ -364,8 +364,8 @@ def fastest(
     worst = float(found.slack.min())
     if worst < -VIOLATION_RTOL:
         raise InputError(
-            f"The iteration on terms with ṡ did not converge: limits would be exceeded by {-worst:.1e} of "
-            "themselves. Use a finer grid.",
+            f"The iteration on terms with ṡ did not converge: the relative excess of limits is "
+            f"{-worst:.1e}. Use a finer grid.",
             excess=-worst,
         )
     return found

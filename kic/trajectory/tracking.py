@@ -134,8 +134,8 @@ class TrackingResult(Printable, Tabular, Animated):
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if not 1 <= cycles < len(self.t) or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
-                f"`t` must contain {self.t[0]:g} plus multiples of the period {found:g}, at least "
-                f"one; it ends at {self.t[-1]:g}.",
+                f"`t` must include {self.t[0]:g} + k · {found:g} for all k ≥ 1 up to its end, at least for k "
+                f"= 1; it ends at {self.t[-1]:g}.",
                 key="t",
             )
         tree = model_of(self.configuration).tree
@@ -390,8 +390,8 @@ class _PathFollower:
             k = int(np.argmax(lost))
             raise ConfigurationError(
                 f"'{self.model.description.name}' does not reach its path{self._member(k)} at t = {time:g}: "
-                f"an error of {left[k]:.1e} (shares of its length, rad) remains. Start nearer to the path "
-                "with `near`, give more times, or give `damping`, which permits errors.",
+                f"an error of {left[k]:.1e} (relative to its length, or rad) remains. Start nearer to the "
+                "path with `near`, give more times, or give `damping`, which permits errors.",
                 key="near",
                 failed=[tuple(map(int, np.unravel_index(k, self.shape)))],
                 time=time,

@@ -488,9 +488,8 @@ def at_speed(
     if rates.ndim != 1 or rows.quasi or rows.values is None:
         raise invalid(
             "qd",
-            f"must be one rate for each of {', '.join(rows.rows)}",
+            f"must have one rate for each of {', '.join(rows.rows)}, which must have values",
             qd,
-            "Each of these must have a value.",
         )
     moved = rows.values - rows.values[:1]
     size = float(rates @ rates)

@@ -287,7 +287,7 @@ class Closure:
             gap = np.linalg.norm(closing * (1 - kept))
             if gap > t.tolerance:
                 return (
-                    f"its loops contradict one another by {gap:.1e} (of its length), more than "
+                    f"its loops are inconsistent by {gap:.1e} (relative to its length), more than "
                     f"closure_tolerance = {t.tolerance:g} allows"
                 )
         return f"out of reach by {left * t.length:.3g} {t.tree.description.units.length}"
@@ -303,9 +303,7 @@ class Closure:
         else:
             gap, allowed = np.linalg.norm(closing), self.limit
             said = f"{allowed:.0e} of its length. Give closure_tolerance if its dimensions are rounded"
-        return (
-            f"from there on its loops contradict one another by more than {said}" if 2 * gap > allowed else ""
-        )
+        return f"from there on its loops are inconsistent by more than {said}" if 2 * gap > allowed else ""
 
     def flipped(self, states: np.ndarray) -> list[str]:
         """Return the joint of each member that is closed the wrong way round; '' for none."""

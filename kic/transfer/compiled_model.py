@@ -512,7 +512,7 @@ class CompiledModel:
         for base in (name.partition(".")[0] for name in names):
             if base in still:
                 raise InputError(
-                    f"{still[base]}: an effort there does no work and cannot be an actuator's. Omit it; "
+                    f"{still[base]} and cannot be an actuator: an effort there does no work. Omit it; "
                     "joint_forces() computes its load.",
                     name=base,
                 )

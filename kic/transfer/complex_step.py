@@ -147,8 +147,8 @@ class ComplexStepTransfer(CoordinateTransfer):
         if self._floor and self.tolerance and self.system.left_out:
             raise InputError(
                 f"'{self.tree.description.name}' has closure_tolerance = {self.tolerance:g} for rounded "
-                "dimensions, which contradict one another: there is no derivative with respect to one of "
-                "them. Draw it exactly, and leave closure_tolerance out.",
+                "dimensions, which are inconsistent: there is no derivative with respect to one of "
+                "them. Give exact dimensions, and leave closure_tolerance out.",
                 closure_tolerance=self.tolerance,
             )
 
@@ -173,10 +173,10 @@ class ComplexStepTransfer(CoordinateTransfer):
             )
         where = f"at order {order} in the coordinates" if order else "in value"
         raise SingularError(
-            f"Loops of '{self.tree.description.name}' contradict each other as soon as this dimension "
+            f"Loops of '{self.tree.description.name}' become inconsistent when this dimension "
             f"changes: conditions of '{owner}' that are redundant in this shape fail to first order in the "
-            f"change ({where}), so that it would be rigid. Change dimensions together so that the special "
-            "shape of an overconstrained linkage stays, or draw it so that nothing is redundant.",
+            f"change ({where}), so it would be rigid. Change dimensions together, so that the special shape "
+            "of an overconstrained linkage stays, or describe it without redundant conditions.",
             joint=owner,
             order=order,
             failed=members[bad].tolist(),

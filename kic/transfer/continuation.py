@@ -456,11 +456,13 @@ def _failure_reason(
     if not regular:
         return _undriven_reason(closure, start)
     strained = closure.strained(reached[0])
-    there = elsewhere or "another branch has such a configuration, to which this start does not lead"
+    there = (
+        elsewhere or "a configuration with these values is on another branch, which this start does not reach"
+    )
     progress = (
         f"it completed {min(100 * share, 99.99):.4g} % of the path, {_values_reached(closure, reached, goal)}"
     )
-    if strained and "contradict" not in elsewhere:
+    if strained and "inconsistent" not in elsewhere:
         return f"{progress}: {strained}"
     return f"{progress}: {ending(closure, start, reached)}; {there}"
 
@@ -472,7 +474,7 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
     rank = len(t.independent(before))
     loops = np.linalg.svd(here[0, t.size :], compute_uv=False)[:rank]
     if rank and loops[-1] * DEAD_CENTRE_FACTOR < loops[0]:
-        return "there several motions of its loops meet, a constraint singularity"
+        return "several motions of its loops meet there, a constraint singularity"
     worst = condition_number(here)[0]
     if worst > DEAD_CENTRE_FACTOR:
         return f"a dead centre, where its inputs drive it no further (condition {worst:.0e})"
@@ -499,8 +501,8 @@ def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
         return "it starts where a distance among its inputs is zero and has no direction"
     condition, free = condition_number(G[None])[0], closure.transfer.unconstrained_coordinates(G)
     text = (
-        f"its inputs depend on one another where it starts (condition {condition:.0e}, at most "
-        f"{FOLLOWED_CONDITION_MAX:.0e} can be followed): while they stand still, "
+        f"its inputs are dependent where it starts (condition {condition:.0e}, at most "
+        f"{FOLLOWED_CONDITION_MAX:.0e} can be followed): while they are at rest, "
         f"{free} can move. {closure.transfer.undriven_freedom()}"
     )
     return text.rstrip(". ")
@@ -512,7 +514,7 @@ def _values_reached(closure: Closure, states: np.ndarray, goal: np.ndarray) -> s
     values = closure.rows(states)[0]
     missing = closure.residual(goal, values)[0] * t.scale
     texts = [
-        f"{name} = {values[0, k] * t.scale[k]:.6g} (asked {goal[0, k] * t.scale[k]:.6g})"
+        f"{name} = {values[0, k] * t.scale[k]:.6g} (requested {goal[0, k] * t.scale[k]:.6g})"
         for k, name in enumerate(t.labels)
     ]
     for name, first, turn in closure.held:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kic.dynamics.dynamics import moved_error
-from kic.errors import InputError, SingularError, coordinates_named
+from kic.errors import InputError, SingularError, coordinates_named, counted
 from kic.kernels import layout as lay
 from kic.kinematics.euler import check_gimbal, gimbal_condition
 from kic.kinematics.items import Item
@@ -55,7 +55,7 @@ def open_error(
     bad = [k for k, why in enumerate(reasons) if why]
     return InputError(
         f"A state of '{name}' must be closed{numbered.named(bad[0])}, but {reasons[bad[0]]}. Close it with "
-        "at(), give states as Configuration.state has them, or integrate more finely.",
+        "at(), use states of Configuration.state, or shorten the time step.",
         key=key,
         failed=failed[bad].tolist(),
         **numbers,
@@ -422,7 +422,9 @@ class CoordinateTransfer:
             return
         first = int(np.argmax(is_open))
         joint = self.owners[int(np.argmax(values[first]))]
-        why = f"'{joint}' misses by {left[first]:.1e} (of its length, or rad; {allowed:g} is allowed)"
+        why = (
+            f"'{joint}' is open by {left[first]:.1e} (relative to its length, or rad), more than {allowed:g}"
+        )
         raise open_error(
             self._name,
             key,
@@ -501,10 +503,11 @@ class CoordinateTransfer:
         shares = self.shares(scaled)[0]
         least = float(shares[count_independent(shares, self.tolerance) - 1])
         raise SingularError(
-            f"Loops of '{self._name}' contradict each other here: they leave {dof} degrees of freedom to "
-            f"first order, and {coordinates_named(self.size)}: {', '.join(self.labels)}. The share of "
-            f"the weakest condition is {least:.1e}, closure_tolerance is {self.tolerance:g}. Correct the "
-            "dimensions or the state, or increase closure_tolerance if they are rounded.",
+            f"Closure conditions of '{self._name}' are inconsistent here: they leave "
+            f"{counted(dof, 'degree of freedom', 'degrees of freedom')} to first order for "
+            f"{counted(self.size, 'coordinate')} ({', '.join(self.labels)}). The weakest of them contributes "
+            f"{least:.1e}, and closure_tolerance is {self.tolerance:g}. Correct the dimensions or the state, "
+            "or increase closure_tolerance if they are rounded.",
             dof=dof,
             coordinates=self.labels,
             share=least,
@@ -525,7 +528,7 @@ class CoordinateTransfer:
             worst = int(np.argmax(lost))
             raise SingularError(
                 f"Loops of '{self._name}' are nearly singular here (condition {condition[worst]:.0e} of the "
-                f"closure alone): order {order} may be wrong by {lost[worst]:.0e} of itself. Choose a "
+                f"closure alone): order {order} may have a relative error of {lost[worst]:.0e}. Choose a "
                 "configuration away from this bifurcation, or a lower order.",
                 order=order,
                 condition=float(condition[worst]),
@@ -579,8 +582,8 @@ class CoordinateTransfer:
             raise SingularError(
                 f"Coefficients of '{self.tree.description.name}' amplify the rounding error of the solved "
                 f"configuration here (condition {conditions[worst]:.0e} of {', '.join(self.labels)} and the "
-                f"loops): order {order} may be wrong by {errors[worst]:.0e} of itself. Move off this "
-                "configuration, or use other coordinates.",
+                f"loops): order {order} may have a relative error of {errors[worst]:.0e}. Choose "
+                "another configuration, or use other coordinates.",
                 condition=float(conditions[worst]),
                 estimate=float(errors[worst]),
                 coordinates=self.labels,
@@ -601,7 +604,7 @@ class CoordinateTransfer:
         if bad.size:
             b, k = bad[0]
             raise SingularError(
-                f"Loops of '{self._name}' contradict each other here: redundant closure rows have a residual "
+                f"Closure conditions of '{self._name}' are inconsistent here: redundant ones have a residual "
                 f"of {worst[b, k]:.1e} (condition {condition[b]:.1e}). Correct the dimensions or the state, "
                 "or set closure_tolerance if they are rounded.",
                 residual=float(worst[b, k]),
@@ -639,7 +642,7 @@ class CoordinateTransfer:
         which = f" ({several} {few} of {count})" if count > 1 else ""
         raise SingularError(
             f"Coordinates {', '.join(self.labels)} cannot drive '{self._name}' here{which} (condition "
-            f"{condition[worst]:.0e}): while they stand still, {still} can move.{hint}",
+            f"{condition[worst]:.0e}): while they are at rest, {still} can move.{hint}",
             condition=float(condition[worst]),
             coordinates=self.labels,
             possible=others,

@@ -344,7 +344,7 @@ class Mobility(Hinting):
             number = int((weak > RANK_SHARE).sum())
             # exact conditions, and not those of rounded dimensions
             below = (
-                f" It may be too large: below {weak[0]:.1e} that one counts."
+                f" The mobility may be too large: that one counts for a tolerance below {weak[0]:.1e}."
                 if weak[0] > WEAK_CONDITION_RTOL
                 else ""
             )
@@ -422,7 +422,7 @@ class Mobility(Hinting):
             3: "although a motion extends to third order",
         }[extension.order]
         return (
-            f"Undecided: at {self._where} conditions depend on one another and leave {here}, but no closed "
+            f"Undecided: at {self._where} conditions are dependent and leave {here}, but no closed "
             f"configuration was found near it, {result}. The mechanism may be rigid."
         )
 

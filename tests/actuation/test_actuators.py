@@ -128,7 +128,7 @@ def test_reports_tell_the_efforts_of_actuators() -> None:
         ({"actuators": "A"}, "actuators", "must be a list of names"),
         ({"coordinates": ["tip"]}, "coordinates[0]", "'tip' names rows of a part: give it to at("),
         ({"distances": [FIXED], "actuators": ["ram"], "coordinates": []}, "actuators[0]",
-            "distance 'ram' in `actuators` is fixed and has none; leave it out"),
+            "distance 'ram' in `actuators` is fixed and has no coordinates; leave it out"),
     ],
 )  # fmt: skip
 def test_errors(more: dict, key: str, text: str) -> None:

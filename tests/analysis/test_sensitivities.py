@@ -843,7 +843,7 @@ def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
     m = replace(movable(kic.load("four-bar")), closure_tolerance=1e-6)
     with raises(kic.InputError, closure_tolerance=1e-06):
         m.sensitivity(lambda m: m.at({"A": 1.2}).value("D"), "B.at.x")
-    with pytest.raises(kic.InputError, match="Draw it exactly, and leave closure_tolerance out"):
+    with pytest.raises(kic.InputError, match="Give exact dimensions, and leave closure_tolerance out"):
         m.sensitivity(lambda m: m.at().coefficients("D").G, "B.at.x")
     check(m, lambda m: m.at({"A": 1.2}).dynamics().I, ["coupler.mass"])
     spatial = replace(kic.load("rssr"), closure_tolerance=1e-6)  # nothing is redundant
@@ -853,14 +853,14 @@ def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
 UNKNOWN = [
     (
         "B.at.w",
-        "No number 'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? There are: B.at.x, B.at.y, B.at.z, B",
+        "No parameter 'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? There are: B.at.x, B.at.y, B.at.z, B",
     ),
-    ("B", "No number 'B' in 'four-bar'"),
-    ("Q.at.x", "No number 'Q.at.x' in 'four-bar'. Did you mean"),
-    ("gravity", "No number 'gravity' in 'four-bar'"),
+    ("B", "No parameter 'B' in 'four-bar'"),
+    ("Q.at.x", "No parameter 'Q.at.x' in 'four-bar'. Did you mean"),
+    ("gravity", "No parameter 'gravity' in 'four-bar'"),
     ("gravity.w", "Did you mean 'gravity.z'"),
-    ("B.value.2", "No number 'B.value.2' in 'four-bar'"),
-    ("", "No number '' in 'four-bar'"),
+    ("B.value.2", "No parameter 'B.value.2' in 'four-bar'"),
+    ("", "No parameter '' in 'four-bar'"),
     (
         "coupler.length",
         "Lengths follow from positions: name these, such as 'D.at.x', or give `kic.sensitivity`",
@@ -926,7 +926,7 @@ WRONG = [
     ),
     (
         {"of": lambda m: m.prepare.coefficients("tip")(kic.load("four-bar").at().state)},
-        "A real state of 'four-bar' does not",
+        "'four-bar' carries the complex step of a sensitivity",
     ),
 ]
 
@@ -941,7 +941,7 @@ def test_invalid_arguments_of_all_kinds_raise(wrong: dict, message: str) -> None
 
 WRONGLY_MADE = [
     ({"of": 3}, "`of` must be a function of a mechanism, got 3"),
-    ({"make": 3}, "`make` must be a function that makes a mechanism from numbers, got 3"),
+    ({"make": 3}, "`make` must be a function that returns a mechanism for given numbers, got 3"),
     ({"x": ["B.at.x"]}, "`x` must be real numbers (K,)"),
     ({"x": [[0.3]]}, "`x` must be real numbers (K,)"),
     ({"x": [0.3j]}, "`x` must be real numbers (K,)"),

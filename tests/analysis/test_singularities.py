@@ -242,7 +242,7 @@ def test_flat_parallelograms_are_singular(inputs: str) -> None:
     for one, angle in zip(s, (0, np.pi), strict=True):
         np.testing.assert_allclose(one.configuration._phi, [angle, -angle, angle], atol=1e-13)
         assert one.dof == 2
-        said = "closure: conditions of 'D' depend on one another, 2 degrees of freedom to first order"
+        said = "closure: conditions of 'D' are dependent, 2 degrees of freedom to first order"
         assert one.summary() == said
         assert not one.motion
     assert not s.unresolved

@@ -274,8 +274,8 @@ def test_check_notes_a_centre_of_mass_in_metres_beside_millimetres(tmp_path):
         bodies = arm.replace("link1", com=(first, 0.0, 0.0)).replace("link2", com=(x, 0.0, 0.0))
         bodies.save(tmp_path / "arm.toml")
         text = " ".join(run("check", str(tmp_path / "arm.toml")).split())
-        note = "note: the centre of mass of link2 is 0.75 m from the origin, and a joint of the body 500 m."
-        assert (note in text) == noted
+        note = "note: the centre of mass of link2 is 0.75 m from the origin, and the farthest joint of the "
+        assert (note + "body 500 m." in text) == noted
 
 
 def test_check_notes_gravity_that_moves_nothing(tmp_path):
@@ -626,7 +626,7 @@ def test_all_commands_with_at_accept_near(command):
 @pytest.mark.parametrize(
     ("model", "at", "code", "message"),
     [
-        ("puma560", ["1,2"], 1, "--at has 2 numbers, but the coordinates of 'puma560' are 6: waist, "),
+        ("puma560", ["1,2"], 1, "--at has 2 numbers, but 'puma560' has 6 coordinates: waist, "),
         ("puma560", ["1"], 1, "--at has 1 number, "),
         ("puma560", ["waist=1,2"], 2, "mixes names and plain numbers"),
         ("puma560", ["waist=ten"], 2, "'ten' for 'waist' is not a number"),

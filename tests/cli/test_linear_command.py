@@ -21,8 +21,8 @@ def test_a_page() -> None:
         assert text in page
     rest = run_line('linearize horn-two-link --at "-80deg, 5deg" --equilibrium')
     assert rest.startswith("horn-two-link: equilibrium, stable")
-    assert "swings at 0.4266 Hz: shoulder 1, elbow 0.4305" in rest
-    assert rest.count("swings at 0.4266 Hz") == 1
+    assert "oscillates at 0.4266 Hz: shoulder 1, elbow 0.4305" in rest
+    assert rest.count("oscillates at 0.4266 Hz") == 1
     assert "commutator" in run_line(
         'linearize puma560 --at "10deg, 0.5, -30deg, 0, 0.8, 0" --wrt link6 --qd link6.wz=1'
     )

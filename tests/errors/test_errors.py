@@ -362,7 +362,7 @@ def test_drawings_of_several_joints() -> None:
     text = "coordinate 'neck.1' is named twice in `coordinates`."
     refuses(kic.ModelError, lambda: replace(m, coordinates=["neck", "neck.1"]), "coordinates[1]", text)
     bolted = (*m.joints[:-1], kic.Joint("neck", "fixed", ("torso", "head")))
-    text = "joint 'neck' in `coordinates` is fixed and has none; leave it out."
+    text = "joint 'neck' in `coordinates` is fixed and has no coordinates; leave it out."
     refuses(kic.ModelError, lambda: replace(m, joints=bolted, coordinates=["neck"]), "coordinates[0]", text)
     floating = [j for j in m.joints if j.name != "yaw"]
     error = refuses(
@@ -496,7 +496,7 @@ def test_unknown_masses_and_inertias() -> None:
 def test_a_massless_chain() -> None:
     m = replace(ARM, bodies=[kic.Body("link1", mass=0), kic.Body("link2", mass=0, inertia=(0, 0, 0))])
     text = (
-        "No moving body of 'horn-two-link' has mass, and its dynamics would be 0 = T. "
+        "No moving body of 'horn-two-link' has mass, so its dynamics would be 0 = T. "
         "Give bodies `mass`, `com` and `inertia`."
     )
     for ask in (

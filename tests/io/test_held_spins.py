@@ -191,7 +191,7 @@ def test_loads_beside_the_line() -> None:
         spring = kic.Spring("spring", ("eye", "wall"), stiffness=1.0)
         made = m.add(point, anchor, spring).hold_spins()
         assert made.dof == dof
-        assert ("'spring' acts beside its line" in made.remarks[0]) == (dof == 2)
+        assert ("'spring' acts off its axis" in made.remarks[0]) == (dof == 2)
 
 
 def test_motions_that_are_no_spins() -> None:
@@ -241,7 +241,7 @@ def test_pendulums_are_no_rods() -> None:
     assert double_pendulum(0.0).dof == 1
     made = double_pendulum(0.2)
     assert (made.dof, made["B"].type) == (2, "revolute")
-    assert "stays free: its centre of mass is beside 'B'" in made.remarks[0]
+    assert "stays free: its centre of mass is off the axis of 'B'" in made.remarks[0]
 
 
 def test_a_large_tolerance_holds_no_crank() -> None:

@@ -99,7 +99,7 @@ def test_motors_of_two_joints_are_written_back(kind: str) -> None:
 def test_the_efforts_of_a_four_bar_have_a_remark() -> None:
     """The documented ones do not have the power of the actuators: torque 1 turns joint 2 without its rate."""
     remarks = kic.from_urdf(ARM.format(OLD.format(FOUR_BAR))).remarks
-    assert any("efforts have the power of its actuators" in remark for remark in remarks)
+    assert any("efforts conserve the power of the actuators" in remark for remark in remarks)
     torque, speed = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     documented = J[0] * A[0] * torque[0], J[1] * (A[1] * torque[1] - J[0] * A[0] * torque[0])
     assert np.dot(documented, VELOCITIES[FOUR_BAR](speed)) != torque @ speed

@@ -276,11 +276,11 @@ NEUTRAL = {
 # and where there is none, or none that can be linearized
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
-    "peaucellier": r"ends at C = -1\.65444; there several motions of its loops meet",
+    "peaucellier": r"ends at C = -1\.65444; several motions of its loops meet there",
     # flat at A1 = 0, the plate can rise, or rest while its legs turn: the search does not pass this point
-    "sarrus": r"ends at A1 = (0\.000\d*|[\d.]+e-\d+); there several motions of its loops meet",
+    "sarrus": r"ends at A1 = (0\.000\d*|[\d.]+e-\d+); several motions of its loops meet there",
     # where its parallelogram lies flat, it may open either way
-    "watt-parallel-motion": r"ends at A = -0\.752\d*; there several motions of its loops meet",
+    "watt-parallel-motion": r"ends at A = -0\.752\d*; several motions of its loops meet there",
     # a vertical slide without an end
     "scara": r"the search did not converge in 100 steps: motor3 went from 0 to 25\.",
     # under its base the plate hangs on pistons that slide out
@@ -342,6 +342,6 @@ def test_page() -> None:
     found = kic.load("four-bar").find_equilibrium(stable=True)
     page = str(found.summary())
     assert page.startswith("four-bar: equilibrium, stable")
-    assert "swings at 2.877 Hz: A 1" in page
+    assert "oscillates at 2.877 Hz: A 1" in page
     assert "<table>" in found._repr_html_()
     assert found.steps > 0

@@ -388,7 +388,7 @@ def test_modes_of_closed_forms() -> None:
     assert x.T @ lin.K @ x == pytest.approx(np.diag(want**2), abs=1e-11)
     assert modes.eigenvalues == pytest.approx(np.array([1, -1, 1, -1]) * 1j * np.repeat(want, 2))
     assert not modes.damping.any()
-    assert modes.descriptions()[0].startswith(f"swings at {want[0] / 2 / np.pi:.4g} Hz: A 1, B ")
+    assert modes.descriptions()[0].startswith(f"oscillates at {want[0] / 2 / np.pi:.4g} Hz: A 1, B ")
     # and upside down
     up = m.at([np.pi, 0.0]).linearize().modes()
     assert up.squares == pytest.approx(-(want[::-1] ** 2), rel=1e-12)
@@ -408,8 +408,8 @@ def bead(damping: float) -> kic.Mechanism:
 
 def test_modes_with_damping() -> None:
     for damping, words in (
-        (0.0, "swings at 0.4775 Hz: s 1"),
-        (2.4, "swings at 0.4678 Hz, dying away (damping ratio 0.2): s 1"),
+        (0.0, "oscillates at 0.4775 Hz: s 1"),
+        (2.4, "oscillates at 0.4678 Hz, decaying (damping ratio 0.2): s 1"),
     ):
         modes = bead(damping).at().linearize().modes()
         assert modes.descriptions() == [words]
@@ -419,8 +419,8 @@ def test_modes_with_damping() -> None:
     over = bead(20.0).at().linearize().modes()
     assert over.eigenvalues.real == pytest.approx([-1.0, -9.0])
     assert over.descriptions() == [
-        "dies away with time constant 1 s: s 1",
-        "dies away with time constant 0.1111 s: s 1",
+        "decays with time constant 1 s: s 1",
+        "decays with time constant 0.1111 s: s 1",
     ]
     assert float(over.growth) == pytest.approx(-1.0)
     free = replace(bead(0.0), joints=[replace(bead(0.0).joints[0], stiffness=0.0)]).at().linearize()
@@ -504,7 +504,7 @@ def test_modes_are_described_in_the_unit_of_time() -> None:
     here = [-np.pi / 2, 0.0]
     seconds, milli = (x.at(here).linearize().modes() for x in (m, slow))
     assert np.allclose(milli.natural * 1e3, seconds.natural, rtol=1e-12)
-    assert milli.descriptions()[0].startswith("swings at 0.0004266 1/ms")
-    assert seconds.descriptions()[0].startswith("swings at 0.4266 Hz")
+    assert milli.descriptions()[0].startswith("oscillates at 0.0004266 1/ms")
+    assert seconds.descriptions()[0].startswith("oscillates at 0.4266 Hz")
     assert "rad/ms" in str(milli.summary())
     assert "1/ms" in str(milli.summary())

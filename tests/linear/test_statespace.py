@@ -390,7 +390,7 @@ def test_discrete_models() -> None:
         discrete.discretize(0.1)
     with raises(kic.InputError, key="dt"):
         discrete.transfer(c.coefficients("link6", order=3))
-    assert "every 0.01 in time" in str(discrete.summary())
+    assert "sampled with dt = 0.01" in str(discrete.summary())
     masked = m.at(np.array([[0.1] * 6, [np.nan] * 6]), failures="mask").linearize(motors=True).state_space()
     assert np.isnan(masked.A[1]).all()
     assert np.isnan(masked.discretize(0.1).A[1]).all()

@@ -80,7 +80,7 @@ def test_falling_rod_slips(mu: float, planar: bool) -> None:
     assert np.arctan2(top[0], top[1]) == pytest.approx(angle, abs=1e-7)
     # what it says is the force that presses it
     normal, _ = loads(angle, start)
-    assert f"pressed by {normal:.3g}, and slips" in run.stopped
+    assert f"at a normal force of {normal:.3g}, and slips" in run.stopped
     assert np.abs(run.closure).max() < 1e-11
     # the forces in the joints are the same, at every moment, and possible all the way to the end
     c, qdd = run.configuration, run.qdd
@@ -123,7 +123,7 @@ def test_joint_forces_flag_violated_contacts(planar: bool) -> None:
     assert batch.feasible.tolist() == [True, False, False]
     assert [remark[-19:] for remark in batch.remarks] == ["(in 1 of 3 members)"] * 2
     assert "would have to pull, by" in batch.remarks[0]
-    assert "needs more friction than it has, pressed by" in batch.remarks[1]
+    assert "needs more friction than it has at a normal force of" in batch.remarks[1]
 
 
 ROTOR, ARM, BLOCK, HIGH, FEET = 0.8, 0.25, 4.0, 0.3, 0.5
@@ -239,7 +239,7 @@ def test_contact_loads_include_motor_torques(inductance: float) -> None:
     assert (normal > 0).all()
     # what it says is the force that presses the foot
     assert (
-        f"contact 'foot' needs more friction than it has, pressed by {normal[-1]:.3g}, and slips"
+        f"contact 'foot' needs more friction than it has at a normal force of {normal[-1]:.3g}, and slips"
         in run.stopped
     )
 
@@ -268,7 +268,7 @@ def test_start_with_violated_contacts() -> None:
     m = standing_rod(0.3, 1.2)  # leans far: it slips at once
     run = m.simulate(1.0, near=m.at())
     assert run.t.tolist() == [0.0]
-    assert run.stopped.startswith("stopped at t = 0: contact 'foot' needs more friction than it has, pressed")
+    assert run.stopped.startswith("stopped at t = 0: contact 'foot' needs more friction than it has at a")
 
 
 def test_events_and_contact_violations_are_ordered() -> None:

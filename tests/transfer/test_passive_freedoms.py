@@ -140,7 +140,7 @@ def test_every_coordinate_set_has_one_of_it() -> None:
     with pytest.raises(kic.InputError, match=text):
         m.at({"crank": 1.0})
     with pytest.raises(
-        kic.SingularError, match=r"they stand still, spin can move\. 'coupler' spins .* crank, spin"
+        kic.SingularError, match=r"they are at rest, spin can move\. 'coupler' spins .* crank, spin"
     ):
         c.coefficients("flag", wrt=["crank", "rocker"])
     with pytest.raises(

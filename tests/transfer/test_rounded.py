@@ -178,15 +178,16 @@ def test_errors_beyond_the_tolerance_raise() -> None:
     for A, text in (
         (
             -0.8,
-            r"its loops contradict one another by \d\.\de-04 \(of its length\), more than closure_tolerance",
+            r"its loops are inconsistent by \d\.\de-04 \(relative to its length\), more than "
+            r"closure_tolerance",
         ),
         (
             1.5,
-            r"from there on its loops contradict one another by more than closure_tolerance = 0\.0002 allows",
+            r"from there on its loops are inconsistent by more than closure_tolerance = 0\.0002 allows",
         ),
     ):
         with pytest.raises(
-            kic.ConfigurationError, match=rf"it completed [\d.]+ % .* \(asked {A}\).*{text}"
+            kic.ConfigurationError, match=rf"it completed [\d.]+ % .* \(requested {A}\).*{text}"
         ) as caught:
             m.at({"A": A})
         assert 0 < caught.value.share[0] < 1
@@ -276,7 +277,7 @@ def test_every_tolerance_has_an_answer(name):
             assert m.at(values or None).ok.all()
             continue
         assert f"closure_tolerance = {tolerance:g}" in found.caveat()
-        assert f"below {dropped.max():.1e} that one counts" in found.caveat()
+        assert f"that one counts for a tolerance below {dropped.max():.1e}" in found.caveat()
         with raises(kic.InputError, mobility=found.dof):
             m.at({c: 0.0 for c in exact.coordinates})
         # the number is right
