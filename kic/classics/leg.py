@@ -31,7 +31,7 @@ VELOCITY_PRODUCTS = {
 
 @dataclass(frozen=True)
 class Leg:
-    """Leg with three degrees of freedom, its dynamics in closed form body by body.
+    """Leg with three degrees of freedom, with the dynamics of each body in closed form.
 
     A column turns about z (θ₁). Link 2 is hinged to it at the origin and leans from the vertical (θ₂, towards
     x for θ₁ = 0). Link 3 is hinged to the end of link 2 (θ₃, from the direction of link 2). Links 2 and 3 are

@@ -174,10 +174,10 @@ def count_operations(
 ) -> OperationCount:
     """Return the number of operations that a prepared evaluator needs for one configuration.
 
-    All + − × ÷ on floats are counted, also with numbers that are 0 or 1 because of the geometry. Counts of an
-    open chain in joint coordinates depend only on its joint types, their order, its bodies and its loads. In
-    other coordinates and with loops the elimination skips zeros, so counts depend on the configuration. A
-    compiler may fuse or remove some operations.
+    All + − × ÷ on floats are counted, even with numbers that the geometry makes 0 or 1. Counts of an open
+    chain in joint coordinates depend only on its joint types, their order, its bodies and its loads. In other
+    coordinates and with loops the elimination skips zeros, so counts depend on the configuration. A compiler
+    may fuse or remove some operations.
 
     Parameters
     ----------
@@ -195,9 +195,8 @@ def count_operations(
     at : Configuration, optional
         Configuration of real numbers; by default the reference configuration.
 
-    Raises
-    ------
-    InputError
+    If `mechanism`, `dynamics` or `at` is invalid, or the closure equations are dependent in the reference
+    configuration.
         If `mechanism`, `dynamics` or `at` is invalid. Also if the closure equations depend on each other in
         the reference configuration.
     SingularError
@@ -312,7 +311,7 @@ def table_1(method: str, n_joints: int) -> tuple[int, int]:
 
 
 def generic_revolute_arm(n_joints: int) -> Mechanism:
-    """Return an arm with joints j1…, bodies l1… of no special geometry, and the point "hand"."""
+    """Return an arm of general geometry with joints j1…, bodies l1… and the point "hand"."""
     n = integer("n_joints", n_joints, 1)
     k = np.arange(1, n + 1)
     return from_dh(

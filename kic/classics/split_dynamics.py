@@ -117,7 +117,7 @@ class SplitDynamics(Batched):
         holds the Christoffel symbols of its D.
     G : (..., M) ndarray
         Efforts that hold the mechanism against gravity (33) and other applied loads, −Tᴸ.
-    damping : (..., M, M) ndarray
+    Damping matrix B, which is not part of the source; it is never dropped.
         Damping matrix B, which the source does not have; it is never dropped.
     dropped : tuple of str
         Descriptions of the dropped parts.
@@ -181,7 +181,7 @@ class SplitDynamics(Batched):
         return Dynamics(self.coordinates, I, P, -self.G, damping=self.damping)
 
     def inverse_dynamics(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Return the efforts (..., M) of a motion from the remaining parts (29).
+        """Return the efforts (..., M) that produce a motion, from the remaining parts (29).
 
         Examples
         --------

@@ -33,7 +33,7 @@ class ActuationTable(Tabular):
     value : (n, …, P) ndarray
         Values of the rows.
     J : (n, …, P, M) ndarray
-        Their derivatives by the coordinates.
+        Derivatives of the values with respect to the coordinates.
     inertia : (n, …, M, M) ndarray or None
         Reflected inertia I* at the coordinates.
 

@@ -26,9 +26,9 @@ _FORMS = {
     "cos": "cos{f}({x})", "sin": "sin{f}({x})", "sqrt": "sqrt{f}({x})", "abs": "fabs{f}({x})",
 }  # fmt: skip
 _WIDTH = 110
-# operations of a C function at most
+# largest number of operations in a C function
 _PART_MAX = 3000
-# words that cannot name a function or an argument: of C99, the included headers and the test program
+# words that must not name a function or argument: of C99, the included headers and the test program
 _WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long
     register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
@@ -80,7 +80,7 @@ class CSource:
     operations: int
 
     def save(self, directory: str | Path) -> list[Path]:
-        """Write the three files into a directory, which is made if it does not exist.
+        """Write the three files into a directory, which is created if necessary.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class CSource:
 
 
 def identifier(name: str) -> str:
-    """Return a C identifier from a name of kic; words that C reserves get a prefix.
+    """Return a C identifier for a name of kic; reserved words get a prefix.
 
     Two underscores in a row are reserved by C++ and rejected by CasADi.
     """
@@ -146,7 +146,7 @@ def c_source(export: Export, precision: str = "double") -> CSource:
             shape = "".join(f"[{n}]" for n in a.shape) or "scalar"
             labels = f"; {', '.join(a.labels)}" if a.labels else ""
             about.append(f"  {identifier(a.name)} {shape}: {a.about}{labels}")
-    # neither ends of comments, nor their starts and trigraphs, of which compilers warn
+    # break comment ends, comment starts and trigraphs, which compilers warn about
     lines = [re.sub(r"(?<=[*/?])(?=[*/?])", " ", line) for line in (*about, *_NOTES)]
     cut = [part for line in lines for part in wrap(line, _WIDTH - 4, subsequent_indent="    ") or [""]]
     comment, guard = "\n".join(f" * {line}".rstrip() for line in cut), f"KIC_{name.upper()}_H"
@@ -190,10 +190,10 @@ def _number(x: float, real: str) -> str:
 
 
 def _function(trace: Trace, name: str, real: str, static: bool) -> str:
-    """Return the C function of a trace; each operation is one constant.
+    """Return the C function of a trace, with one constant for each operation.
 
-    Long lists are divided, because the time of compilers grows faster than the length of a function. An array
-    passes values from one part to the next ones.
+    Long lists are divided, because compile time grows faster than the length of a function. An array passes
+    values to later parts.
     """
     suffix, count = "f" if real == "float" else "", 0
     owner: dict[int, int] = {}  # the part of each operation

@@ -20,10 +20,10 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
 
     CasADi has matrices only: an output (P, M, M) is a matrix (P, M M) whose columns are those of NumPy's
     ``reshape(P, -1)``. Newton steps are part of the function of SX, so that its derivatives of all orders
-    include the closure of the loops and CasADi generates C from them. With a root finder, the function is one
-    of MX. CasADi differentiates the root as an implicit function; a closed state is a fixed point of a step.
-    With "chords", Newton steps find the root, and two chords from it have the derivatives of first and second
-    order. Those of third order are NaN.
+    include the closure of the loops and CasADi generates C from them. With a root finder, it is a function of
+    MX. CasADi differentiates the root as an implicit function; a closed state is a fixed point of a step.
+    With "chords", Newton steps find the root, and two chords from it provide first and second derivatives.
+    Third derivatives are NaN.
     """
     casadi = import_optional("casadi", "casadi", "Functions of CasADi require CasADi")
     if rootfinder is None:
@@ -49,7 +49,7 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
         for _ in range(export.steps):
             moved = step(moved, *p)[0]
         find = casadi.Function(identifier(f"{name}_closed"), [x, q], [moved], {"is_diff_in": [False, False]})
-        # third derivatives, which chords do not have, are not finite
+        # make third derivatives, which chords lack, non-finite
         state = part(export.chords(), "chords")(x, *p)[0] + casadi.sum1(q - constant) ** 2.5
     else:
         find = casadi.rootfinder(
@@ -107,7 +107,7 @@ def _function(
 
 
 def _differentiable(inputs: Sequence[Argument], outputs: Sequence[Argument]) -> dict[str, Any]:
-    """Return the options that exclude numbers of the closing, which may be NaN, from derivatives."""
+    """Return the options that exclude residuals and certificates, which may be NaN, from derivatives."""
     fixed = ("near", "residual", "radius", "branch", "guard")
     return {
         key: [a.name not in fixed for a in group]

@@ -1,4 +1,4 @@
-"""Polynomials of closed mechanisms with certified bounds of their errors.
+"""Polynomials of closed mechanisms with certified error bounds.
 
 Let X(t) be a polynomial of the closed state on the box of the coordinates q, t from -1 to 1. The rows of the
 loops and q, as functions of the state, are a square system r(x) = (0, q). On a cell of the box, interval
@@ -7,11 +7,11 @@ arithmetic encloses its Jacobian W on a tube of radius τ about X. With C, the i
 
     y - C (r(X + y) - (0, q)) = -C (r(X) - (0, q)) + (I - C W) y .
 
-If the right-hand side is inside the tube, each q of the cell has exactly one closed state in it (Krawczyk).
-X is continuous, so that the states of all cells are one branch. They are within η of X, which encloses the
+If the right-hand side is inside the tube, each q of the cell has exactly one closed state in it (Krawczyk). X
+is continuous, so that the states of all cells are one branch. They are within η of X, which encloses the
 third derivatives of the rows on the cell. Values and two derivatives at its centre complete the Taylor
-series, with all rounding errors, of the row less its polynomial. Loops that q does not move stand still, and
-are left out unless the row depends on them.
+series, with all rounding errors, of the row less its polynomial. Loops that q does not move are at rest, and
+are omitted unless the row depends on them.
 
 The bounds are those of the recorded operations, with their constants as double numbers, and of the rows of
 the loops that are independent at `near`. The other rows are redundant there and hold at all nodes; that they
@@ -42,12 +42,12 @@ from kic.numerics.arrays import grid_points
 from kic.numerics.limits import bounds
 from kic.numerics.polynomial_map import PolynomialMap, derived, evaluate
 
-# radius of the tube (rad, shares of the length): states whose Jacobian is singular this near are singular
+# radius of the tube (rad, shares of the length): closer singular states count as singular
 _TUBE_RADIUS = 1e-3
 # numbers of nodes by the number of coordinates, until coefficients fall below a share of the largest
 _NODES = {1: (17, 33, 65, 129, 257), 2: (9, 17, 33, 65), 3: (9, 17, 25)}
 _TAIL_RTOL = 1e-12
-# wanted ratio of a bound to the largest error at samples; the share of values covers rounding
+# target ratio of a bound to the largest error at samples; the share of values covers rounding
 _MARGIN, _VALUE_SHARE = 1.25, 2e-11
 # largest bound of an angle (rad), below half a turn
 _ANGLE_ERROR_MAX = 3.0
@@ -194,7 +194,7 @@ def _sampled(
 
 
 class _Polynomials:
-    """Polynomials of t and their derivatives, with bounds of the rounding and on the box."""
+    """Polynomials of t and their derivatives, with bounds of rounding errors and bounds on the box."""
 
     def __init__(self, coefficients: np.ndarray) -> None:
         self.M, self.size = coefficients.ndim - 1, coefficients[0].size
@@ -213,7 +213,7 @@ class _Polynomials:
         return self._orders[order]
 
     def at(self, t: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return all derivatives (B, P, M, …) of an order, and bounds (P, M, …) of their errors."""
+        """Return all derivatives (B, P, M, …) of an order, and their error bounds (P, M, …)."""
         found = evaluate(self._order(order)[0], t).reshape(len(t), -1, *[self.M] * order)
         return found, self._share * self.bound(order)
 
@@ -224,7 +224,7 @@ class _Polynomials:
 
 
 class _Problem:
-    """The proof for one box; t is (q - middle) / half."""
+    """Proof for one box, in the variable t = (q - middle) / half."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class _Problem:
                 self.tubes[column[lay.STATE]] *= m._model.length
 
     def trace(self, t: np.ndarray) -> None:
-        """Record the equations with the pivots that serve at t (M,)."""
+        """Record the equations with pivots that are regular at t (M,)."""
         c = self.mechanism.at(dict(zip(self.names, self.middle + self.half * t, strict=True)), near=self.near)
         own = {"of": self.of, "order": 3, "wrt": self.names}
         e = export_traces(self.mechanism, coefficients, own, near=c, close="equations")
@@ -256,9 +256,9 @@ class _Problem:
         self.X, self.tube = _Polynomials(self.states[self.entries]), self.tubes[self.entries]
 
     def bounds(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of the errors (P,) and of those of their derivatives by t (P, M).
+        """Return error bounds of the rows (P,) and of their derivatives with respect to t (P, M).
 
-        Raise an error if some are above the goal.
+        Raise an error if some exceed the goal.
         """
         M = len(self.names)
         h = 1 / _CELLS[M]
@@ -318,10 +318,10 @@ class _Problem:
 
     @np.errstate(all="ignore")
     def _cells(self, t: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
-        """Return bounds of errors (B, P) and slopes (B, P, M) on cells t ± h; NaN where nothing is proved.
+        """Return error bounds of rows (B, P) and slopes (B, P, M) on cells t ± h; NaN where nothing is
+        proved.
 
-        Further results are True for cells with one closed state in the tube, and for those that are much
-        smaller than the tube.
+        Two masks follow: cells with one closed state in the tube, and cells much smaller than the tube.
         """
         x, x_error = self.X.at(t, 0)
         slope, slope_error = self.X.at(t, 1)
@@ -377,9 +377,9 @@ class _Problem:
         middle: np.ndarray,
         reach: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of errors (B, P) and slopes (B, P, M) on cells t ± h, from their Taylor series.
+        """Return error bounds of rows (B, P) and slopes (B, P, M) on cells t ± h, from their Taylor series.
 
-        States are `x` within a radius at the centre, and `middle` within `reach` in the whole cell.
+        States are `x` within a radius at the centre, and `middle` within `reach` on the whole cell.
         """
         found = [*self._run(self.low, x, radius)[:3], *self._run(self.high, middle, reach)[:1]]
         e = []
@@ -401,7 +401,7 @@ class _Problem:
 
 
 def _inverse(W: np.ndarray) -> np.ndarray:
-    """Return approximate inverses of matrices; the test fails with those of singular ones."""
+    """Return approximate inverses of matrices; for singular matrices, the test fails later."""
     try:
         return np.linalg.inv(W)
     except np.linalg.LinAlgError:

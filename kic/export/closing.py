@@ -19,7 +19,7 @@ from kic.transfer.compiled_model import CompiledModel
 
 # radius, in the norm of the certificate, within which it bounds derivatives
 CERTIFIED_RADIUS_MAX = 0.1
-# steps with the inverse of the first; each adds an order to the derivatives by the coordinates
+# steps with the inverse of the first; each makes one more order of derivatives exact
 _STEPS = {"step": 1, "chords": 2}
 
 
@@ -33,16 +33,16 @@ def closing(
 ) -> Trace:
     """Return the trace of a Newton "step" on the square system, of "chords" or of the "certificate".
 
-    Chords are two steps with one inverse. From a closed state that is held constant, their derivatives by the
-    coordinates, of first and second order, are those of closed states.
+    Chords are two steps with one inverse. At a fixed closed state, their first and second derivatives with
+    respect to the coordinates are those of closed states.
 
     The certificate is the theorem of Newton and Kantorovich in the 1-norm of scaled coordinates of the tree
     (rad, shares of lengths). Let N be the inverse of the system, S_j = Σ_i |N_ij|, r its residual, and L_j
-    bounds of second derivatives of the rows by lever arms, see `ConstraintSystem.levers`. Then η ≥ ‖N r‖,
-    λ = Σ S_j L_j ≥ ‖N J'‖, and κ = 2 Σ S_j max|r|, over the rows of the loops, bounds the share of columns
-    that carry a whole loop. If 4 λ η < (1 − κ)², the ball of radius 2 η / (1 − κ) holds exactly one state
-    with these coordinates. The result is slightly larger, and NaN where the conditions fail. About `near`,
-    the state in the ball is its continuation, because η is proportional to the share of the way.
+    bounds of second derivatives of the rows by lever arms, see `ConstraintSystem.levers`. Then η ≥ ‖N r‖, λ =
+    Σ S_j L_j ≥ ‖N J'‖, and κ = 2 Σ S_j max|r|, over the rows of the loops, bounds the share of columns that
+    carry a whole loop. If 4 λ η < (1 − κ)², the ball of radius 2 η / (1 − κ) holds exactly one state with
+    these coordinates. The result is slightly larger, and NaN where the conditions fail. In a ball about
+    `near`, the state is its continuation, because η grows in proportion to the change of q.
     """
     transfer, choice = model.transfer(names), driving_choice(model, names, near)
     q0 = model.coordinate_values(names, near[None])[0].real

@@ -28,10 +28,10 @@ class _Recording:
 
 
 def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], order: int) -> Trace:
-    """Return the trace with derivatives by q and the other inputs along closed states.
+    """Extend a trace by derivatives with respect to q and the other inputs along closed states.
 
-    The derivative of the closed state by q is that of a Newton step, of which it is the fixed point. It is a
-    function of the state and q, so that it differentiates again.
+    A closed state is a fixed point of the Newton step, whose derivative by q is thus that of the state. It is
+    a function of the state and q, and can be differentiated again.
     """
     graph = Graph()
     vectors = [k for k, a in enumerate(answer.outputs) if len(a.shape) == 1 and a.size]
@@ -80,11 +80,10 @@ def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], or
 
 
 def system_parts(answer: Trace) -> tuple[np.ndarray, tuple[Trace, ...]]:
-    """Return traces of an answer with "closure" and "q" as a system of entries of the state.
+    """Convert an answer with "closure" and "q" to a square system; return entries of the state, and traces.
 
-    They are its rows; its rows and their Jacobian; values, G and H of all rows of the answer; and their D.
-    The entries come first. Those of loops that q does not move are left out unless the answer depends on
-    them, and so are the rows of these loops.
+    The traces give the rows; the rows and their Jacobian; values, G and H of the answer; and its D. Loops
+    that q does not move are omitted, with their entries and rows, unless the answer depends on them.
     """
     graph, (state,) = Graph(), answer.inputs
     assert state.default is not None  # for the type checker
@@ -118,7 +117,7 @@ def system_parts(answer: Trace) -> tuple[np.ndarray, tuple[Trace, ...]]:
 
 
 def _slopes(graph: Graph, k: int) -> list[tuple[int, Any]]:
-    """Return the operands of a node and the derivatives by them."""
+    """Return the operands of a node, and the derivative with respect to each."""
     op, a, b = graph.nodes[k]
     c = graph.scalars[k]
     x, y = (
@@ -140,7 +139,7 @@ def _slopes(graph: Graph, k: int) -> list[tuple[int, Any]]:
 
 
 def _tangents(graph: Graph, ends: Sequence[Any], seeds: dict[int, dict[int, Any]]) -> list[dict[int, Any]]:
-    """Return the derivatives of scalars by numbered directions, in forward mode, without zeros."""
+    """Return the derivatives of scalars in numbered directions, in forward mode, without zeros."""
     found: dict[int, dict[int, Any]] = {}
     for k in needed_nodes(graph, [x.index for x in ends if isinstance(x, Scalar)]):
         if k in seeds:
@@ -155,7 +154,7 @@ def _tangents(graph: Graph, ends: Sequence[Any], seeds: dict[int, dict[int, Any]
 
 
 def _gradient(graph: Graph, ends: Sequence[Any], weights: Sequence[Any]) -> dict[int, Any]:
-    """Return the derivatives of a weighted sum by the nodes below, in reverse mode."""
+    """Return the gradient of a weighted sum with respect to the nodes below it, in reverse mode."""
     found: dict[int, Any] = {}
     for x, weight in zip(ends, weights, strict=True):
         if isinstance(x, Scalar):

@@ -97,10 +97,10 @@ class ExportedQuestion(Hinting):
     def to_casadi(
         self, *, rootfinder: Literal["fast_newton", "newton", "kinsol", "chords"] | None = None
     ) -> casadi.Function:
-        """Return a function of SX of CasADi, which has matrices (P, M M) for tensors (P, M, M).
+        """Return a CasADi function of SX; tensors (P, M, M) become matrices (P, M M).
 
         The `rootfinder` "fast_newton", "newton" or "kinsol" closes the loops in place of Newton steps.
-        "chords" differentiates the closed state twice, in less time; third derivatives are not finite.
+        "chords" differentiates the closed state twice and is faster; third derivatives are not finite.
         """
         from kic.export.casadi_function import casadi_function
 
@@ -109,8 +109,8 @@ class ExportedQuestion(Hinting):
     def to_jax(self, *, callback: bool = False) -> Callable[..., Any]:
         """Return a function for JAX that returns a dict of arrays.
 
-        With `callback`, which "coefficients" has, the function of q and `near` calls the compiled kernels.
-        This spares XLA the operations of large mechanisms; derivatives end with D.
+        With `callback`, for "coefficients" only, the function of q and `near` calls the compiled kernels. XLA
+        then compiles no operations of large mechanisms; derivatives end with D.
         """
         if flag("callback", callback):
             from kic.export.jax_callback import jax_callback
@@ -127,13 +127,13 @@ class ExportedQuestion(Hinting):
         return torch_function(self._traces())
 
     def to_sympy(self) -> dict[str, Any]:
-        """Return arrays of SymPy's expressions by name."""
+        """Return arrays of SymPy expressions by name."""
         from kic.export.sympy_expressions import sympy_expressions
 
         return sympy_expressions(self._traces())
 
     def to_numpy(self) -> ExportedFunction:
-        """Return a function of arrays of NumPy that returns a dict of arrays.
+        """Return a function of NumPy arrays that returns a dict of arrays.
 
         Examples
         --------
@@ -150,14 +150,13 @@ class ExportedQuestion(Hinting):
 
 
 class ExportedForwardDynamics(ExportedQuestion):
-    """Forward dynamics that are ready for a target, also for FMUs; made by `Mechanism.export`."""
+    """Forward dynamics ready for a target, including FMUs; made by `Mechanism.export`."""
 
     def to_fmu(self) -> FMU:
         """Return an FMU of FMI 3.0, whose method `save` writes the file.
 
-        Efforts are inputs; coordinates and rates are states. The loops are closed in any case, because
-        importers integrate coordinates. With ``derivatives=1`` it has the directional and adjoint derivatives
-        of FMI.
+        Efforts are inputs; coordinates and rates are states. Loops are always closed, because importers
+        integrate coordinates. With ``derivatives=1`` it has the directional and adjoint derivatives of FMI.
         """
         from kic.export.fmu import fmu
 
@@ -167,7 +166,7 @@ class ExportedForwardDynamics(ExportedQuestion):
 
 
 class ExportedMap(ExportedQuestion):
-    """An actuation map that is ready for a target, also as numbers on a box; made by `Mechanism.export`."""
+    """An actuation map ready for a target, or for numbers on a box; made by `Mechanism.export`."""
 
     def _numbers(self) -> tuple[Mechanism, Configuration | None, Any, Any]:
         """Return the mechanism, `near`, rows and coordinates; raise errors for options without effect."""
@@ -182,10 +181,9 @@ class ExportedMap(ExportedQuestion):
     def to_polynomial(
         self, *, limits: Mapping[str, Any] | float, degree: int | None = None, error_max: float | None = None
     ) -> PolynomialMap:
-        """Return polynomials of up to three motors with certified bounds of their errors.
+        """Return polynomials of up to three motors with certified error bounds.
 
-        Interval arithmetic certifies the bounds for all configurations of the box that are continued from
-        `near`.
+        Interval arithmetic certifies the bounds for all configurations of the box that continue `near`.
 
         Parameters
         ----------
@@ -194,7 +192,7 @@ class ExportedMap(ExportedQuestion):
         degree : int, optional
             Degree of the polynomials.
         error_max : float, optional
-            In its place: the degree is the lowest with errors of at most `error_max`.
+            Largest error, given instead of `degree`: the lowest sufficient degree is used.
 
         Raises
         ------
@@ -220,7 +218,7 @@ class ExportedMap(ExportedQuestion):
         Raises
         ------
         InputError, SingularError
-            As `to_polynomial`.
+            As in `to_polynomial`.
         """
         from kic.export.actuation_table import actuation_table
 
@@ -247,32 +245,31 @@ def _lists_options(cls: _Class) -> _Class:
 class Exports(Questions):
     """Questions about a mechanism for other languages and libraries; see `Mechanism.export`.
 
-    Each method takes options of the method of `Mechanism.prepare` with the same name, and the following, and
-    returns the question, whose methods `to_c`, `to_casadi`, … return it for a target, and raise errors. The
-    kernels are recorded once, at one configuration, as a list of operations without branches, which holds
-    wherever the recorded pivots serve.
+    Each method takes the options of the method of `Mechanism.prepare` with the same name, and those below. It
+    returns a question, whose methods `to_c`, `to_casadi`, … convert it for a target, and raise errors. The
+    kernels are recorded once, at one configuration, as a list of operations without branches, which is valid
+    wherever the recorded pivots are regular.
 
     near : Configuration, optional
         One configuration, which selects pivots, by default the reference configuration.
     parameters : str or list of str, optional
-        Numbers of the description that become an input "parameters", named as in `sensitivity`, such as
-        ``["tool.mass", "gravity.y", "B.at.x"]``. Directions of axes, normals and frames, and numbers with
-        which alone the loops close, cannot be parameters.
+        Parameters of the description that become an input "parameters", named as in `sensitivity`, such as
+        ``["tool.mass", "gravity.y", "B.at.x"]``. Directions of axes, normals and frames, and values that the
+        closure of the loops prescribes, cannot be used.
     close : bool or "equations"
-        True for inputs q, the values of the coordinates, and `near`, a closed state, in place of a closed
-        state. `steps` Newton steps close the loops, by default 5. Further outputs are the state, its
-        residual, and the "radius" of a ball about it, in the 1-norm, that is proved to hold exactly one
-        closed state, or NaN. "branch" is such a radius about `near`. If it is a number, the state is the
-        continuation of `near`; if not, it may belong to another assembly mode. "equations" adds the outputs
-        "closure", rows that vanish on closed states, and q to a function of the state, for solvers that close
-        the loops.
+        True for inputs q, the values of the coordinates, and `near`, a closed state, in place of a state.
+        `steps` Newton steps close the loops, by default 5. Further outputs are the state, its residual, and
+        the "radius" of a ball about it, in the 1-norm, that is proved to hold exactly one closed state, or
+        NaN. "branch" is such a radius about `near`. If it is a number, the state is the continuation of
+        `near`; if not, it may belong to another assembly mode. "equations" adds the outputs "closure", rows
+        that vanish on closed states, and q to a function of the state, for solvers that close the loops.
     derivatives : {0, 1, 2}
         1 for the derivatives of results that are vectors, such as "qdd.d_q", "qdd.d_qd" and "qdd.d_effort",
-        by the inputs of a function with ``close=True``. 2 also for an input "weights", one for each entry of
-        these results, and the "gradient" and "hessian" of the weighted sum by all inputs.
+        with respect to the inputs of a function with ``close=True``. 2 adds an input "weights", one for each
+        entry of these results, and the "gradient" and "hessian" of the weighted sum.
     outputs : str or list of str
-        Results to return, such as "I" or ``["tip.G"]``, by default all. Operations that only the others need
-        are left out.
+        Results to return, such as "I" or ``["tip.G"]``, by default all. Operations for other results are
+        omitted.
     steps : int, optional
         Number of Newton steps.
     name : str, optional
@@ -280,7 +277,7 @@ class Exports(Questions):
 
     Errors for questions, options and parameters that cannot be exported are `InputError`. `SingularError` is
     raised if the coordinates cannot drive the mechanism at `near`, and `MissingExtraError` if CasADi, JAX,
-    PyTorch or SymPy, which the extras of these names install, is not there.
+    PyTorch or SymPy is missing; extras of these names install them.
 
     Examples
     --------
@@ -317,14 +314,14 @@ class Exports(Questions):
         loads: bool = True,
         **options: Unpack[ExportOptions],
     ) -> ExportedQuestion:
-        """Export both from one run of the kernels."""
+        """Export coefficients and dynamics from one run of the kernels."""
         own = {"of": of, "order": order, "wrt": wrt, "loads": loads}
         return ExportedQuestion(self._mechanism, questions.coefficients_and_dynamics, own, options)
 
     def inverse_dynamics(
         self, *, wrt: _Names | None = None, loads: bool = True, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export the efforts of a motion."""
+        """Export the efforts that produce a motion."""
         own = {"wrt": wrt, "loads": loads}
         return ExportedQuestion(self._mechanism, questions.inverse_dynamics, own, options)
 
@@ -349,7 +346,7 @@ class Exports(Questions):
     def operational_space(
         self, of: _Names, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export the dynamics of a task in its own rows `of`."""
+        """Export the dynamics of a task in terms of its rows `of`."""
         return ExportedQuestion(self._mechanism, tasks.operational_space, {"of": of, "wrt": wrt}, options)
 
     def pose(
@@ -387,7 +384,7 @@ class Exports(Questions):
         """Export the map between motors `wrt` and joints `of`.
 
         Inputs are values and rates of motors, and efforts at joints. Results are the joints' values, their
-        derivative J by the motors, the rate of J, motor efforts, and with `inertia` the reflected inertia.
+        derivative J (motors), the rate of J, motor efforts, and with `inertia` the reflected inertia.
 
         Examples
         --------

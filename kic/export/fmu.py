@@ -27,11 +27,11 @@ from kic.numerics.files import atomic_write, file_name
 if TYPE_CHECKING:
     from kic.export.questions import Export
 
-# change of a coordinate by one closing of the loops at most: rad, or shares of the mechanism's length
+# largest change of a coordinate in one closure of the loops: rad, or shares of the mechanism's length
 _REACH = 0.1
 # arguments of the function of forward dynamics in `fmi3.c`
 _ARGUMENTS = "q, qd, effort, parameters, near, qdd, state, residual, radius, branch, guard"
-# those of the function of derivatives
+# arguments of the function of derivatives
 _DERIVATIVES = "state, qd, effort, q, parameters, qdd, qdd_d_q, qdd_d_qd, qdd_d_effort, guard"
 _COMPILER = "C compiler"
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "i686": "x86", "i386": "x86"}
@@ -189,6 +189,6 @@ def _header(export: Export, name: str, own: list[dict[str, Any]]) -> str:
 
 
 def _macro(macro: str, arguments: str, export: Export, name: str) -> str:
-    """Return the definition of a macro that calls a function with the arguments that it has."""
+    """Return the definition of a macro that passes to a function only the arguments that it takes."""
     given = ", ".join(identifier(a.name) for a in (*export.inputs, *export.outputs))
     return f'#include "{name}.h"\n#define {macro}({arguments}) {name}({given})\n'

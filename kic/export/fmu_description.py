@@ -19,7 +19,7 @@ _STEP_SIZE = 1e-3
 _LENGTH, _MASS, _TIME, _FORCE, _ANGLE = (tuple(int(k == n) for k in range(5)) for n in range(5))
 # characters of quoted names; a percent sign begins the code of any other
 _QUOTED = "!#$&()*+,-./:;<>=?@[]^{}|~ '\"\\"
-# of the fields of parts; those of springs and dampers depend on the joint
+# exponents of the units of fields of parts; those of springs and dampers depend on the joint
 _PARAMETER_UNITS = {
     "at": _LENGTH, "com": _LENGTH, "mass": _MASS, "inertia": (2, 1, 0, 0, 0), "force": _FORCE,
     "moment": (1, 0, 0, 1, 0), "gravity": (1, 0, -2, 0, 0),
@@ -103,7 +103,7 @@ def text_of(root: Element) -> str:
 def _structured(key: str, name: str) -> str:
     """Return the name of a scalar by the rules of structured names (FMI 3.0, 2.4.7.5.1).
 
-    Quoted names have few characters besides those of ASCII letters; others are encoded as in addresses.
+    Quoted names allow few characters besides ASCII letters; others are percent-encoded.
     """
     for part in name.split("."):
         if re.fullmatch(r"[A-Za-z_]\w*", part, re.ASCII):
@@ -132,7 +132,7 @@ def _unit_name(units: Units, exponents: tuple[int, ...]) -> str:
 
 
 def _base_unit(units: Units, exponents: tuple[int, ...]) -> dict[str, str]:
-    """Return exponents of SI units and the factor; none for units of unknown size."""
+    """Return exponents of SI units and the factor; empty for units of unknown size."""
     length, mass, time, force, rad = exponents
     sizes = [
         SI_VALUES[key].get(getattr(units, key), float("nan")) ** n

@@ -9,7 +9,7 @@ import numpy as np
 EPS, _LEAST = float(np.finfo(float).eps), float(np.nextafter(0.0, 1.0))
 # bound of the error of library functions near one, and slack of their arguments
 _FUNCTION_ATOL, _SLACK = 8 * EPS, 1e-9
-# share that covers the rounding of sums of up to a thousand numbers that are not negative
+# factor that covers the rounding of sums of up to a thousand nonnegative numbers
 _UP = 1 + 1e-12
 
 
@@ -68,12 +68,12 @@ def _interval(x: Any) -> Interval:
 
 def _outward(lo: Any, hi: Any) -> Interval:
     # one to two units of the last digit, several times faster than np.nextafter; NaN for an infinite end of
-    # the other sign, which is inside of nothing
+    # the other sign, which fails every test of inclusion
     return Interval(lo - (np.abs(lo) * EPS + _LEAST), hi + (np.abs(hi) * EPS + _LEAST))
 
 
 def around(middle: Any, radius: Any) -> Interval:
-    """Return intervals by their middles and radii, rounded outwards."""
+    """Return intervals with given middles and radii, rounded outwards."""
     return _outward(middle - radius, middle + radius)
 
 
@@ -100,7 +100,7 @@ def product(
 
 
 def upward(a: np.ndarray) -> np.ndarray:
-    """Return a computed sum of numbers that are not negative, enlarged by its rounding errors."""
+    """Return a computed sum of nonnegative numbers, enlarged by its rounding errors."""
     return a * _UP
 
 
@@ -136,7 +136,7 @@ class Functions:
 
     @staticmethod
     def arctan2(y: Any, x: Any) -> Interval:
-        """Return the angle, which is continuous within an interval, of points in half a plane."""
+        """Return the angle, continuous within an interval, of points in a half-plane."""
         y, x = _interval(y), _interval(x)
         s, c = y.lo / 2 + y.hi / 2, x.lo / 2 + x.hi / 2
         along = x * c + y * s
@@ -153,12 +153,12 @@ class Functions:
 
     @staticmethod
     def minimum(a: Any, b: Any) -> Interval:
-        """Return the smaller one."""
+        """Return the minimum."""
         a, b = _interval(a), _interval(b)
         return Interval(np.minimum(a.lo, b.lo), np.minimum(a.hi, b.hi))
 
     @staticmethod
     def maximum(a: Any, b: Any) -> Interval:
-        """Return the larger one."""
+        """Return the maximum."""
         a, b = _interval(a), _interval(b)
         return Interval(np.maximum(a.lo, b.lo), np.maximum(a.hi, b.hi))

@@ -1,4 +1,4 @@
-"""Coefficients for JAX by the compiled kernels, for mechanisms whose operations XLA compiles slowly."""
+"""Coefficients for JAX by the compiled kernels, for mechanisms that XLA compiles slowly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LETTERS = tuple(_LETTERS)
 
 
 class Outputs(Mapping[str, Any]):
-    """Arrays by name, made on access, so that only those that are used have derivatives; a pytree."""
+    """Arrays by name, computed on access so that unused ones are not differentiated; a pytree."""
 
     def __init__(self, make: dict[str, Callable[[], Any]]) -> None:
         self._make, self._made = make, dict[str, Any]()
@@ -149,7 +149,7 @@ def coefficients_function(
 
 @cache
 def _jax() -> Any:
-    """Return JAX, in which outputs are a pytree that becomes a dict."""
+    """Import JAX and register `Outputs` as a pytree that becomes a dict."""
     jax = import_optional("jax", "jax", "Functions of JAX require JAX")
     jax.tree_util.register_pytree_node(
         Outputs,

@@ -15,7 +15,7 @@ from kic.numerics.optional import import_optional
 def arrays(
     jnp: Any, function: str, inputs: tuple[Argument, ...], arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return inputs of their shapes by name, in the widest precision of those that are given."""
+    """Return the inputs by name in their shapes, in the widest precision of the arguments."""
     given = {k: jnp.asarray(x) for k, x in matched(function, inputs, arguments, named).items()}
     dtype = jnp.result_type(float, *given.values())
     for a in inputs:
@@ -30,11 +30,11 @@ def arrays(
 def jax_function(export: Export) -> Callable[..., dict[str, Any]]:
     """Return a function of arrays of JAX, for jit, vmap, grad, jacfwd, jacrev and hessian.
 
-    It takes the inputs, of their shapes, in their order or by name, and returns a dict by the names of the
-    outputs. The operations are those of the list, in the precision of the inputs.
+    The function takes the inputs in order or by name, and returns a dict of the outputs. The operations are
+    those of the list, in the precision of the inputs.
 
     Newton steps are a loop, which is not differentiated. A closed state is a fixed point of the step, whose
-    derivative by the state vanishes there, so that the derivatives of one more step by q and parameters are
+    derivative by the state vanishes there. The derivatives of one more step by q and parameters are thus
     those of the state. This rule is linear, for forward and reverse mode, and holds to any order.
     """
     jax = import_optional("jax", "jax", "Functions of JAX require JAX")

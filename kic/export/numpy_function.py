@@ -14,16 +14,15 @@ from kic.numerics.arrays import broadcast_batches, numbers
 if TYPE_CHECKING:
     from kic.export.questions import Export
 
-# batches from this size on keep few results at once
+# batches of at least this size release results early
 _LARGE = 100
 
 
 class ExportedFunction:
-    """Function of an exported question on arrays of NumPy.
+    """An exported question as a function of NumPy arrays.
 
-    Call it with the inputs in their order, or by name. Each has its shape behind leading batch axes; one
-    number serves as an array of size one. The result is a dict of arrays (..., shape) by the names of the
-    outputs.
+    Call it with the inputs in order, or by name. Each may have leading batch axes; a scalar is accepted for
+    an array of size one. The result is a dict of arrays (..., shape) by the names of the outputs.
 
     Attributes
     ----------
@@ -104,7 +103,7 @@ class ExportedFunction:
 def matched(
     function: str, inputs: tuple[Argument, ...], arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return inputs by name, those that are left out by default; raise an error for others."""
+    """Return inputs by name, with defaults for omitted ones; raise an error for wrong ones."""
     names = [a.name for a in inputs]
     if len(arguments) > len(names):
         raise InputError(f"`{function}` takes {len(names)} inputs, got {len(arguments)}: {', '.join(names)}.")

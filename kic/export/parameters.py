@@ -1,4 +1,4 @@
-"""Parameters of exported functions: named numbers of the description, linear in the packed tables."""
+"""Parameters of exported functions: numbers of the description in which packed tables are linear."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Parameters:
 
     @property
     def arguments(self) -> list[Argument]:
-        """The input of parameters, if there are any."""
+        """List of the input "parameters"; empty without parameters."""
         about = "numbers of the description, in its units"
         return (
             [Argument("parameters", self.values.shape, about, self.names, self.values)] if self.names else []
@@ -64,7 +64,7 @@ class Parameters:
         model: CompiledModel,
         pack: Callable[[CompiledModel], list[np.ndarray]],
     ) -> list[np.ndarray]:
-        """Return packed arrays as linear functions of the parameters, without rounding errors of zero."""
+        """Return packed arrays as linear functions of the parameters, with rounding errors set to zero."""
         made = [_clean(a.real, model.length).astype(object) for a in pack(model)]
         p = graph.inputs(argument, self.values)
         rates = [
@@ -80,7 +80,7 @@ class Parameters:
         return made
 
     def _rates(self, name: str, stepped: list, changed: list, made: list) -> list[np.ndarray]:
-        """Return the derivatives of packed arrays by a parameter, which must be constant."""
+        """Return the derivatives of packed arrays with respect to a parameter; these must be constant."""
         rates = []
         for here, there, own in zip(stepped, changed, made, strict=True):
             if not here.shape == there.shape == own.shape:
@@ -105,7 +105,7 @@ class Parameters:
 
 
 def _clean(a: np.ndarray, length: float) -> np.ndarray:
-    """Return an array with zeros in place of rounding errors of rotations and positions."""
+    """Return an array with entries within rounding of 0, 1 and −1 set to these values."""
     a = np.where(np.abs(a) < _ZERO_SHARE * min(length, 1.0), 0.0, a)
     return np.where(np.abs(np.abs(a) - 1) < _ZERO_SHARE, np.sign(a), a)
 

@@ -31,7 +31,7 @@ _Names = str | Iterable[str]
 
 @dataclass(frozen=True)
 class Export:
-    """A question as traces.
+    """A question in the form of traces.
 
     Attributes
     ----------
@@ -40,14 +40,14 @@ class Export:
     mechanism, question, coordinates : Mechanism, str, tuple of str
         The mechanism, and names of the question and of the coordinates.
     answer : Trace or None
-        From a closed state, and the other inputs, to the results; None for "position" itself.
+        Trace from a closed state and the other inputs to the results; None for "position" itself.
     step, certificate : Trace or None
-        With closed loops: from a state, the coordinates q and parameters to the state after one Newton step;
-        and to the residual and the radius of a ball about the state that holds a closed state.
+        With closed loops: traces from a state, the coordinates q and parameters to the state after one Newton
+        step; and to the residual and the radius of a ball about the state that holds a closed state.
     steps : int
         Number of Newton steps.
     chords : callable or None
-        Returns the trace of two steps that differentiate twice.
+        Function that returns the trace of two steps with exact first and second derivatives.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Export:
 
     @property
     def outputs(self) -> tuple[Argument, ...]:
-        """Tuple of the results; the guard is the smallest of all parts."""
+        """Tuple of the results; the guard is the minimum over all traces."""
         if self.certificate is None or self.step is None:
             assert self.answer is not None  # for the type checker
             return self.answer.outputs
@@ -171,7 +171,7 @@ def dynamics(tracer: Tracer, loads: bool = True) -> list[tuple[Argument, Any]]:
 def coefficients_and_dynamics(
     tracer: Tracer, of: _Names, order: int = 2, loads: bool = True
 ) -> list[tuple[Argument, Any]]:
-    """Return both from one run of the kernels."""
+    """Return coefficients and dynamics from one run of the kernels."""
     return _tables(tracer, names_of(of, least=1), order, PARTS if flag("loads", loads) else PARTS[:2])
 
 
@@ -184,7 +184,7 @@ _RATES = {
 
 
 def _rates(tracer: Tracer, *names: str) -> list[np.ndarray]:
-    """Return inputs along a motion; nothing branches on their numbers, which vanish nowhere."""
+    """Return rates as inputs; no branch depends on their recorded values, which are nonzero."""
     size, labels = tracer.transfer.size, tracer.transfer.labels
     return [tracer.input(name, np.full(size, 0.7), _RATES[name], labels) for name in names]
 
@@ -214,13 +214,13 @@ def _efforts(tracer: Tracer, want: int, second: str, name: str) -> list[tuple[Ar
 
 
 def inverse_dynamics(tracer: Tracer, loads: bool = True) -> list[tuple[Argument, Any]]:
-    """Return the efforts of a motion."""
+    """Return the efforts that produce a motion."""
     want = BOTH if flag("loads", loads) else lay.WANT_INERTIA
     return _efforts(tracer, want, "qdd", "effort")
 
 
 def forward_dynamics(tracer: Tracer) -> list[tuple[Argument, Any]]:
-    """Return the accelerations of efforts."""
+    """Return the accelerations that efforts cause."""
     return _efforts(tracer, BOTH | lay.WANT_FORWARD, "effort", "qdd")
 
 
@@ -276,7 +276,7 @@ _STEPS = 5
 
 
 def function_name(m: Mechanism, question: str, name: str | None) -> str:
-    """Return the name of a function, by default of the mechanism and the question."""
+    """Return the name of a function, by default composed of mechanism and question."""
     called = re.sub("[-.]", "_", f"{m.name}_{question}" if name is None else text("name", name))
     if name is not None and not called.isidentifier():
         raise invalid("name", "must be an identifier", name, "Give a name such as 'arm_dynamics'.")
@@ -304,7 +304,8 @@ def export_traces(
     steps: int | None = None,
     name: str | None = None,
 ) -> Export:
-    """Return a question as traces, by its function and its own options; for the others see `Exports`."""
+    """Return the traces of a question from its function and own options; for other options see `Exports`.
+    """
     model = m._model
     model.require_real("export()", "Export the mechanism itself, with `parameters`.")
     asked, options = trace.__name__, dict(own)
@@ -330,7 +331,7 @@ def export_traces(
         raise InputError(message, dof=0)
 
     def transfer_of(model: CompiledModel) -> Any:
-        # parameters of couplings are no numbers of linear maps
+        # parameters of couplings cannot enter linear maps
         made = model.transfer_for(wrt)
         return model.transfer(made.names) if found.names and transfer.linear is not None else made
 

@@ -13,11 +13,11 @@ from kic.numerics.optional import import_optional
 
 
 def sympy_expressions(export: Export) -> dict[str, Any]:
-    """Return arrays (NumPy, of expressions) by the names of the outputs, without the guard.
+    """Return NumPy arrays of expressions by output name, without the guard.
 
-    Symbols have the names of the coordinates; those of rates are `name_d`, of accelerations `name_dd`, of
-    jerks `name_ddd`; those of parameters are their names. Those of other inputs end with the name of the
-    input, such as `name_effort`. Decimal numbers become fractions.
+    Symbols are named after coordinates; rates are `name_d`, accelerations `name_dd` and jerks `name_ddd`.
+    Parameters keep their names. Symbols of other inputs end with the name of the input, such as
+    `name_effort`. Decimal numbers become fractions.
     """
     sympy = import_optional("sympy", "test", "Expressions require SymPy")
     if export.step is not None:

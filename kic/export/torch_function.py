@@ -16,9 +16,9 @@ from kic.numerics.optional import import_optional
 def torch_function(export: Export) -> Callable[..., dict[str, Any]]:
     """Return a function of tensors, for `torch.autograd`, `torch.func` and `torch.compile`.
 
-    It takes the inputs, of their shapes behind leading batch axes, in their order or by name, and returns a
-    dict by the names of the outputs, in the precision and on the device of the inputs. Newton steps are part
-    of it, so that derivatives of all orders include the closure of the loops.
+    The function takes the inputs, with leading batch axes, in order or by name. It returns a dict of the
+    outputs, in the precision and on the device of the inputs. Newton steps are included, so that derivatives
+    of all orders account for the closure of the loops.
     """
     torch = import_optional("torch", "torch", "Functions of PyTorch require PyTorch")
 

@@ -1,7 +1,7 @@
 """Traces: a question as a list of operations on scalars, from one run of the kernels on recording scalars.
 
-A recording scalar has a number and a node. Branches of the kernels look at the number, results grow in the
-nodes. A test for zero looks at the node: only constants are zero. Equal operations are one node
+A recording scalar has a number and a node. Branches of the kernels depend on the number, and operations add
+nodes. A test for zero depends on the node: only constants are zero. Equal operations are one node
 (hash-consing), operations on constants are computed at once, and signs move outwards, so that a product of
 opposite sign is the same node.
 """
@@ -25,7 +25,7 @@ UNARY = {"neg", "cos", "sin", "sqrt", "abs"}
 
 
 class Node(NamedTuple):
-    """An operation: its name, and the indices of its operands; of leaves see `BINARY`."""
+    """An operation: its name and the indices of its operands; for leaves see `BINARY`."""
 
     op: str
     a: Any
@@ -41,7 +41,7 @@ class Graph:
         self._known: dict[tuple[str, Any, Any], Scalar] = {}
 
     def node(self, op: str, a: Any, b: Any, number: float) -> Scalar:
-        """Return the scalar of a node, which is made only once."""
+        """Return the scalar of a node; equal nodes are created only once."""
         key = (op, a, b)
         found = self._known.get(key)
         if found is None:
@@ -51,7 +51,7 @@ class Graph:
         return found
 
     def inputs(self, argument: int, numbers: np.ndarray) -> np.ndarray:
-        """Return the scalars of an argument, in an array of the shape of its numbers."""
+        """Return the scalars of an argument, in an array shaped like `numbers`."""
         made = np.empty(numbers.shape, object)
         for k, x in enumerate(numbers.flat):
             made.flat[k] = self.node("input", argument, k, float(x))
@@ -219,11 +219,11 @@ class Scalar:
         return self.graph.pair("atan2", self, other, math.atan2(self.number, float(other)))
 
     def minimum(self, other: Any) -> Scalar:
-        """Return the smaller one, also where it is not the smaller one here."""
+        """Record the minimum; either operand may be smaller for other inputs."""
         return self.graph.pair("min", self, other, min(self.number, float(other)))
 
     def maximum(self, other: Any) -> Scalar:
-        """Return the larger one, also where it is not the larger one here."""
+        """Record the maximum; either operand may be larger for other inputs."""
         return self.graph.pair("max", self, other, max(self.number, float(other)))
 
     # branches
@@ -273,9 +273,9 @@ class Argument:
     default : ndarray or None
         Value that an input has unless it is given.
     entries : tuple of int
-        Of an output, the node of each entry in C order.
+        For an output, the node of each entry in C order.
     nonzero : ndarray or None
-        Of an output, True for entries that are not always zero.
+        For an output, True for entries that are not always zero.
     """
 
     name: str
@@ -320,7 +320,7 @@ class Trace:
 
     @cached_property
     def _dropped(self) -> list[list[int]]:
-        """List of the nodes that nothing after each node needs."""
+        """List, for each node, of the nodes that are not needed after it."""
         last = list(range(len(self.nodes)))
         for n, (op, a, b) in enumerate(self.nodes):
             for k in (a, b) if op in BINARY else (a,) if op in UNARY else ():
@@ -333,14 +333,14 @@ class Trace:
 
     @cached_property
     def width(self) -> int:
-        """Largest number of results that are needed at once."""
+        """Largest number of results that are needed simultaneously."""
         return int(np.cumsum([1 - len(dropped) for dropped in self._dropped]).max(initial=0)) + 1
 
     def run(self, functions: Any, inputs: Sequence[Sequence[Any]], large: bool = False) -> list[list[Any]]:
         """Return the entries of the outputs, by the arithmetic of any library.
 
         `functions` has cos, sin, sqrt, abs, arctan2, minimum and maximum; `inputs` are entries of the inputs.
-        `large` results are dropped when nothing needs them any more, which takes time for small ones.
+        With `large`, results are released after their last use, which costs time for small arrays.
         """
         f: dict[str, Callable[..., Any]] = {
             "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -368,7 +368,7 @@ class Trace:
 def make_trace(
     name: str, graph: Graph, inputs: Iterable[Argument], outputs: Iterable[tuple[Argument, Any]]
 ) -> Trace:
-    """Return the trace of outputs, arrays of scalars, with the guard, from the nodes that they need."""
+    """Return the trace of the nodes on which the outputs, arrays of scalars, and the guard depend."""
     results = []
     for out, a in outputs:
         a = np.asarray(a, object).reshape(out.shape)
@@ -394,7 +394,7 @@ def make_trace(
 
 
 def needed_nodes(graph: Graph, ends: list[int]) -> list[int]:
-    """Return the nodes that some nodes depend on, sorted."""
+    """Return the nodes on which `ends` depend, including these, in increasing order."""
     found, stack = set(ends), list(ends)
     while stack:
         op, a, b = graph.nodes[stack.pop()]

@@ -43,12 +43,12 @@ class Tracer:
     def input(
         self, name: str, at: np.ndarray, about: str, labels: tuple[str, ...], default: Any = None
     ) -> np.ndarray:
-        """Return the scalars of an input whose numbers are those `at` the chosen configuration."""
+        """Return the scalars of an input with the numbers `at` the chosen configuration."""
         self.inputs.append(Argument(name, at.shape, about, labels, default))
         return self.graph.inputs(len(self.inputs) - 1, at)
 
     def finish(self, name: str, outputs: list[tuple[Argument, Any]]) -> Trace:
-        """Return the trace of some outputs; parameters are its last input."""
+        """Return the trace of the given outputs; parameters are its last input."""
         for out, a in outputs:
             if out.name == "radius":  # NaN where nothing is proved
                 continue
@@ -113,7 +113,7 @@ class Tracer:
         program.check_inertia(program.run(near), near)
 
     def _add_cut_joints(self, program: Program, out: Table) -> None:
-        """Add the laws of joints that are no columns of the tree, unless they are and remain zero."""
+        """Add the laws of joints that are not columns of the tree, unless they are always zero."""
 
         def motion(joint: Joint, order: int) -> tuple[np.ndarray, ...]:
             found = self.launch(lambda model: model.program(self.transfer_of(model), joint.name, order))
@@ -126,7 +126,7 @@ class Tracer:
         program.add_joints(out, [(joint, law) for joint, law in joints if law.any()], motion)
 
     def cut_joint_terms(self, want: int, qd: np.ndarray) -> tuple[Any, Any]:
-        """Return I* (m, m) and bias (m,), at rates (m,), of joints that are no columns of the tree."""
+        """Return I* (m, m) and bias (m,), at rates (m,), of joints that are not columns of the tree."""
         program = self.model.program(self.transfer, want=want)
         out = program.table(1, OBJECT)
         out.K.fill(0.0)
@@ -135,7 +135,7 @@ class Tracer:
         return I[0], bias[0]
 
     def rows(self, found: Table) -> list[np.ndarray]:
-        """Return values (P,), G, H, D of the rows launched last; NaN for the values of rates without them."""
+        """Return values (P,), G, H, D of the rows launched last; values of pure rates are NaN."""
         rows: Rows = found.outputs.rows  # type: ignore[union-attr]
         values, *tensors = (a[0] for a in found.arrays)
         values, offsets = values.copy(), list(self._offsets)

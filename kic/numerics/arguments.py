@@ -59,7 +59,7 @@ def check_parameters(name: str, function: Callable[..., Any], *parameters: str) 
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return a truth value; 0 and 1 count as such, other objects do not."""
+    """Return a bool; 0 and 1 are accepted, and other objects raise an error."""
     if value is True or value is False:
         return value
     if isinstance(value, np.ndarray) and value.shape == () and value.dtype == bool:
@@ -77,7 +77,7 @@ def text(name: str, value: Any) -> str:
 
 
 def choice(name: str, value: Any, among: Iterable[str]) -> str:
-    """Return a word of a list; raise an error for other objects."""
+    """Return a word that is in a list; raise an error for other objects."""
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
         listed = either(map(repr, words))
@@ -90,7 +90,7 @@ COUNT_MAX = 10**7
 
 
 def integer(name: str, value: Any, least: int, most: int | None = COUNT_MAX, other: str = "") -> int:
-    """Return an integer within bounds; `other` names what the caller accepts in its place."""
+    """Return an integer within bounds; `other` names an accepted alternative in the error."""
     number = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
     if not number or value < least or (most is not None and value > most):
         high = number and value >= least
@@ -112,7 +112,7 @@ def check_order(order: Any) -> int:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Return the random generator of a seed, or the one that is given."""
+    """Return the random generator for a seed, or the given generator."""
     if isinstance(rng, np.random.Generator):
         return rng
     # NumPy's own check recurses without end on a matrix
@@ -144,9 +144,9 @@ def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
 
 
 def by_name(name: str, value: Any, labels: tuple[str, ...]) -> Any:
-    """Return numbers (..., n) in the order of labels from those of a dict by label; others pass.
+    """Convert a dict by label to numbers (..., n) in the order of the labels; return other values unchanged.
 
-    Entries may be batches (...), which broadcast. Absent ones are zero.
+    Entries may be batches (...), which broadcast. Absent labels are zero.
     """
     if not isinstance(value, Mapping):
         return value
@@ -164,16 +164,16 @@ def by_name(name: str, value: Any, labels: tuple[str, ...]) -> Any:
 
 
 def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
-    """Return an object of a class of kic."""
+    """Return a value that is an instance of `kind`; raise an error for others."""
     if not isinstance(value, kind):
         raise invalid(name, f"must be a {kind.__name__}", value, remedy)
     return value
 
 
 def item(items: tuple[Any, ...], k: Any) -> Any:
-    """Return an item of a tuple by its index, or those of a slice.
+    """Return an item of a tuple by its index, or several by a slice.
 
-    Raise `OutOfRangeError` if there is no such index; it is an IndexError, too.
+    Raise `OutOfRangeError`, which is also an IndexError, if there is no such index.
     """
     try:
         return items[k if isinstance(k, slice) else operator.index(k)]

@@ -26,7 +26,7 @@ MEMBERS_MAX = 2**28
 _STEPPING: ContextVar[bool] = ContextVar("stepping", default=False)
 # largest imaginary part of a complex step; numbers with larger ones are complex numbers
 _COMPLEX_STEP_MAX = 1e-12
-# imaginary parts are rounding if they are smaller, relative to those that they come from
+# imaginary parts below this share of those of their terms are rounding errors
 _COMPLEX_STEP_RTOL = 1e-9
 
 
@@ -78,7 +78,7 @@ def reals(value: Any) -> np.ndarray | None:
 
 @contextmanager
 def stepping() -> Iterator[None]:
-    """Allow complex steps, tiny imaginary parts that are derivatives, in descriptions made within."""
+    """Allow complex steps (imaginary parts that carry derivatives) in descriptions made inside the block."""
     token = _STEPPING.set(True)
     try:
         yield
@@ -106,7 +106,7 @@ def strip_complex_step(value: Any) -> Any:
 
 
 def step_vanishes(x: Any, *of: Any) -> bool:
-    """Return True if the imaginary part of x is rounding, compared with those of its terms `of`."""
+    """Return True if the imaginary part of x is rounding error, compared with those of its terms `of`."""
     left, whole = np.abs(np.imag(x)).max(), max(np.abs(np.imag(part)).max() for part in of)
     return bool(left <= _COMPLEX_STEP_RTOL * whole)
 
@@ -166,7 +166,7 @@ def is_finite(a: np.ndarray) -> bool:
 
 
 def check_finite(quantity: str, owner: str, a: np.ndarray, ok: np.ndarray | None = None) -> None:
-    """Raise `InputError` with the `quantity` if results (..., n) of solved members are not finite."""
+    """Raise an `InputError` that names `quantity` if results (..., n) of solved members are not finite."""
     if a.dtype.kind == "O" or np.isfinite(a if ok is None else a[ok]).all():
         return
     raise InputError(
@@ -196,10 +196,10 @@ def not_symbolic(name: str, a: np.ndarray) -> np.ndarray:
 
 
 def directions(name: str, value: Any, size: int | None) -> np.ndarray:
-    """Return directions (..., size) scaled to unit length; of any size for None.
+    """Return directions (..., size) scaled to unit length; None allows any size.
 
-    Raise `InputError` if the shape is wrong, numbers are not real and finite, or a direction has zero
-    length. Carries `entries`, the index of the first such direction.
+    Raise `InputError` if the shape is wrong, numbers are not real and finite, or a direction has zero length.
+    The error has `entries`, the index of that direction.
     """
     a = numbers(name, value)
     shape = (size,) if size is not None else a.shape[-1:] or (1,)
@@ -242,7 +242,7 @@ def grid_points(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:
-    """Return arrays in a common batch; `ranks` are the numbers of their own axes, and None passes."""
+    """Broadcast arrays to a common batch; `ranks` are their numbers of axes without the batch. Keep None."""
     batch = arrays[0].shape[: -ranks[0]]
     for rank, a in zip(ranks, arrays, strict=True):
         if a is not None and a.shape[:-rank] != batch:
@@ -270,9 +270,9 @@ def check_failures(failures: Any) -> None:
 def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any]) -> tuple[np.ndarray, Any]:
     """Return the mask of the members with a result, and the result of `answer` for them.
 
-    `answer` is a function of the flat indices of members, or of a slice of all. It is called for the
-    members that are `ok`. If it raises `MemberError` for some and `failures` is "mask", it is called again
-    for the others.
+    `answer` is a function of the flat indices of members, or of a slice of all. It is called for the members
+    that are `ok`. If it raises `MemberError` for some and `failures` is "mask", it is called again for the
+    rest.
     """
     check_failures(failures)
     good = np.array(ok)  # an array also for a single member

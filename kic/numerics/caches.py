@@ -1,4 +1,4 @@
-"""Caches of objects, which copies and pickles leave behind."""
+"""Cached properties of objects, which copies and pickles omit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def without_caches(owner: Any) -> dict[str, Any]:
-    """Return the state of an object without its cached properties, which copies make again.
+    """Return the state of an object without its cached properties, which copies compute again.
 
-    Classes take it as their ``__getstate__``.
+    Classes use it as their ``__getstate__``.
     """
     of, known = type(owner), list(vars(owner).items())  # other threads may add caches
     return {k: x for k, x in known if not isinstance(getattr(of, k, None), cached_property)}

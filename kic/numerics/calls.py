@@ -1,4 +1,4 @@
-"""Errors of calls with wrong arguments: they name those that a call has, and its word for another."""
+"""Errors for calls with wrong arguments, which list the accepted arguments and suggest the matching name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from kic.errors import counted, either
 
-# arguments of kic, and what they take, by common terms for them: the first that a call has is named
+# arguments of kic by common terms for them; an error suggests the first that the function accepts
 _TIMES = ("t, a duration or times, such as np.arange(0, 2, 0.01)", "duration")
 _BODIES = ("bodies, as (parent, child)", "points, as two names")
 _INERTIA = ("inertia, principal moments or a (3, 3) matrix at the mass centre",)
@@ -55,7 +55,7 @@ ARGUMENTS_LISTED_MAX = 12
 
 
 def explained(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose errors for wrong arguments name those that it has.
+    """Return a function whose errors for wrong arguments list the accepted ones.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def explained(call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return call(*args, **keywords)
         except TypeError as error:
-            # only those that are raised before the first line of the function have no frame of it
+            # only errors that are raised before the first line of the function have no frame of it
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             wrong = wrong_arguments(explained_call, args, keywords)
@@ -111,7 +111,7 @@ def explain_methods(cls: type) -> None:
 
 
 def wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
-    """Return what is wrong about the arguments of a call, and its own; '' if nothing is."""
+    """Return a message about wrong arguments of a call, with the accepted ones; '' if all are valid."""
     parameters = [p for name, p in inspect.signature(call).parameters.items() if name != "self"]
     args = args[1:] if "self" in inspect.signature(call).parameters else args
     by_place = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -35,8 +35,8 @@ class Program:
     # (R, N), (R,): inequalities, block by block
     A: np.ndarray
     h: np.ndarray
-    # Rows of each block. A single row is not negative; of several, the first is at least the norm of the
-    # others.
+    # Rows of each block. A single row is nonnegative; in larger blocks, the first row is at least the norm of
+    # the rest.
     sizes: tuple[int, ...]
     square: np.ndarray | None = None  # (N, N), optional: quadratic cost
 
@@ -55,7 +55,7 @@ class Program:
 
 
 def cone_margins(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Return the margins of blocks in their cones."""
+    """Return the margin of each block: its first row less the norm of the others."""
     blocks = np.split(s, np.cumsum(sizes)[:-1]) if sizes else []
     return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in blocks])
 
@@ -73,7 +73,7 @@ def orthonormal_rows(E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve a program; return x with the multipliers y of its equalities and z of its blocks.
 
-    They fulfil cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
+    The multipliers satisfy cost + square·x + Eᵀy + Aᵀz = 0, with z in the cones.
 
     Raise `SingularError` if the solver does not converge. Raise `MissingExtraError` if Clarabel is
     required and not installed.
@@ -161,12 +161,12 @@ def deepest_point(p: Program, among: np.ndarray | None = None, bound: float | No
 
 
 def solve_feasible(p: Program) -> np.ndarray:
-    """Solve a program with a point inside all cones; return x (N,) without negative margins.
+    """Solve a program that has a point inside all cones; return x (N,) with nonnegative margins.
 
     The solution is projected onto the equalities. If rounding leaves a margin negative or too small, the
     program is solved again with tighter cones, by at most `CONE_TIGHTENING_MAX`.
 
-    Raise `SingularError` if no such solution is found.
+    Raise `SingularError` if no solution is found.
     """
     first = np.zeros(len(p.h))
     first[p.starts] = 1.0

@@ -28,9 +28,9 @@ _WIDTH_RTOL = 1e-9
 
 
 def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Find efforts start + N z within bounds with the least |z|; None if there are none.
+    """Find the efforts start + N z within bounds with the least |z|; return None if there are none.
 
-    The least distance programming of Lawson and Hanson is used. Bounds (A,) may be infinite, and N has
+    The method is the least distance programming of Lawson and Hanson. Bounds (A,) may be infinite, and N has
     shape (A, K). Raise `SingularError` if the problem is feasible, but the program does not converge.
     """
     both, bound = np.concatenate([N, -N]), np.concatenate([lower, -upper])
@@ -91,12 +91,12 @@ def _within(
 def minimize_largest_share(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
-    """Find efforts start + N z that minimize the largest share of finite bounds, then the next, and so on.
+    """Find the efforts start + N z that minimize the largest share of finite bounds, then the next, etc.
 
-    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict
-    Chebyshev approximation of Rice, which is unique. A linear program gives the largest share and, by its
-    multipliers, the efforts that have it in every solution. These are fixed, and the process repeats for
-    the others. Return None if no efforts lie within the bounds.
+    The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict Chebyshev
+    approximation of Rice, which is unique. A linear program gives the largest share and, by its multipliers,
+    the efforts that attain it in every solution. These are fixed, and the process repeats for the rest.
+    Return None if no efforts lie within the bounds.
     """
     size = np.maximum(np.abs(lower), np.abs(upper))
     # rows a z + c ≤ t for shares, a z + c ≤ 0 for bounds of the other sign
@@ -139,8 +139,8 @@ def _null(a: np.ndarray) -> np.ndarray:
 class FeasibleShare:
     """Largest feasible share of a demand."""
 
-    scale: float | None  # largest share of the demand, 1 at most; None where they allow no share of it
-    widen: float  # if they allow none, the relative amount by which the bounds would have to be wider
+    scale: float | None  # largest share of the demand, 1 at most; None if the bounds allow none
+    widen: float  # relative widening of the bounds that would allow some share
     binding: tuple[int, ...]  # efforts with active bounds
 
 
@@ -166,7 +166,7 @@ def largest_feasible_share(
 def _bounded(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return conditions rows z + T ≤ bound, relative to the bounds, and their indices, upper ones first."""
+    """Return conditions rows z + T ≤ bound, scaled by the bounds, and their indices, upper bounds first."""
     magnitude = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper)))
     largest = max(np.abs(a).max(initial=0.0) for a in (start, N))
     magnitude = np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0)

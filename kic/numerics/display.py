@@ -89,8 +89,8 @@ class Table:
     def html(self) -> str:
         """Return HTML for a notebook or a page.
 
-        The attribute ``data-pad`` of a number holds the digits that it lacks compared with the longest of its
-        column. A style sheet can use it to align decimal points.
+        The attribute ``data-pad`` of a number holds the digits that it lacks compared with the longest number
+        of its column. A style sheet can use it to align decimal points.
         """
         heads = f'<th scope="col">{escape(self.corner)}</th>' + "".join(
             f'<th scope="col"{self._styled(k)}>{escape(self.columns[k])}</th>' for k in self._seen
@@ -166,7 +166,7 @@ class Summary:
         self._marks: list[tuple[str, int]] = []
 
     def chapter(self, title: str) -> None:
-        """Begin a chapter for pages with headings, which `text` omits."""
+        """Begin a chapter; `text` omits its title, which pages show as a heading."""
         self._marks.append((title, len(self._parts)))
 
     def say(self, text: str) -> None:
@@ -214,8 +214,8 @@ class Summary:
     ) -> None:
         """Add a tensor (len(labels), len(rows), len(columns)) as one matrix for each label.
 
-        Zero rows and columns are omitted, and zero matrices are listed together. The unit applies to all, or
-        there is one for each label.
+        Zero rows and columns are omitted, and zero matrices are listed together. `unit` is common to all
+        labels, or has one entry for each.
         """
         top = largest_of(tensor) if largest is None else largest
         units = [unit] * len(labels) if isinstance(unit, str) else unit
@@ -236,7 +236,7 @@ class Summary:
             self.say(f"\n{symbol} = 0: {('; ' if any(',' in x for x in empty) else ', ').join(empty)}")
 
     def text(self, width: int = WIDTH) -> str:
-        """Return text for a terminal of a width."""
+        """Return text for a terminal of the given width."""
         out = [_wrapped(self.title, width)]
         for part in self._parts:
             if isinstance(part, str):
@@ -265,7 +265,7 @@ class Summary:
 
 
 class OneLine:
-    """Base class of objects whose repr is one line of names and shapes, which computes nothing."""
+    """Base class of objects whose repr is one line of names and shapes, without computation."""
 
     # attributes that are shown
     _one_line: ClassVar[tuple[str, ...]] = ()
@@ -275,7 +275,7 @@ class OneLine:
         explain_methods(cls)
 
     def _facts(self) -> Iterator[str]:
-        """Yield the facts that are shown."""
+        """Yield the parts of the repr."""
         for key in self._one_line:
             if text := _brief(getattr(self, key)):
                 yield f"{key} {text}"
@@ -288,9 +288,9 @@ class OneLine:
 
 
 class Hinting:
-    """Base class of results whose errors for missing attributes and arguments name those of kic."""
+    """Base class of results whose errors for unknown attributes and arguments suggest those of kic."""
 
-    # counterparts of common terms, beside those of the base classes
+    # counterparts of common terms, in addition to those of the base classes
     _counterparts: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -318,7 +318,7 @@ class Printable(Hinting, OneLine, ABC):
 
 
 class Batched(Printable):
-    """Base class of results with batch axes, which are the first ones of their arrays."""
+    """Base class of results whose arrays begin with batch axes."""
 
     # an array, and the number of its axes for one member
     _per_member: ClassVar[tuple[str, int]]
@@ -332,7 +332,7 @@ class Batched(Printable):
 
 
 def _brief(x: Any) -> str:
-    """Return names, a number or the shape of an array as text; '' for none."""
+    """Return names, a number or the shape of an array as text; '' for None."""
     if isinstance(x, np.ndarray) and x.shape:
         return str(x.shape)
     if isinstance(x, tuple) and all(isinstance(name, str) for name in x):

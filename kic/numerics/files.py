@@ -1,4 +1,4 @@
-"""Write files as a whole or not at all."""
+"""Atomic writes: a file is written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends without an error.
 
     The bytes go to a temporary file in the same directory, which is flushed to the disk and renamed. If
-    anything fails, a file at `path` stays as it was. An existing file keeps its permissions, a symbolic link
-    is followed, and hard links to the old content are cut. Devices, pipes and the process's own streams are
-    written directly, and so is an existing file in a directory where no other file may be created.
+    anything fails, an existing file at `path` is unchanged. An existing file keeps its permissions, a
+    symbolic link is followed, and hard links to the old content are cut. Devices, pipes and the process's own
+    streams are written directly, as is an existing file in a directory that permits no other file.
 
     Raise `FileError` with `path` and `errno` if the file cannot be written, and `BrokenPipeError` if `path`
     is a pipe whose reader has gone.

@@ -1,4 +1,4 @@
-"""Damped Gauss–Newton method for a batch of nonlinear systems, also overdetermined and rank-deficient ones.
+"""Damped Gauss–Newton method for batches of nonlinear systems, even overdetermined or rank-deficient.
 
 A step x solves J x = −e in the sense of least squares, by singular values, with damping (Levenberg 1944,
 Marquardt 1963). Damping in proportion to the residual keeps the quadratic convergence (Fan & Yuan, Computing
@@ -14,7 +14,7 @@ import numpy as np
 
 from kic.numerics.tolerances import EPS
 
-# residuals (B, P) and their derivatives (B, P, N) by scaled steps, at points (B, S) of some members (B,)
+# residuals (B, P) and derivatives (B, P, N) by scaled steps, at points (B, S) of some members (B,)
 Rows = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 # points (B, S) after scaled steps (B, N)
 Move = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -26,9 +26,9 @@ GAUSS_NEWTON_STEPS_MAX = 60
 DAMPING_MIN, DAMPING_FACTOR = 1e-2, 10.0
 # a residual is a minimum after this many successive steps that reduce it by less than 2 %
 STALLED_STEPS_MAX, STALLED_FACTOR = 5, 0.98
-# a residual falls no further by steps of this length, relative to the scale of the unknowns
+# steps shorter than this, relative to the scale of the unknowns, reduce a residual no further
 STEP_ATOL = 4 * EPS
-# derivatives that are rounding alone correct nothing
+# smaller derivatives are rounding errors, and no step is taken
 DERIVATIVE_MIN = 1e-9
 
 
@@ -46,15 +46,15 @@ def gauss_newton(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Reduce the residuals of a batch; return points (B, S) and the norms (B,) of their residuals.
 
-    Every step that is taken reduces the residual. Members whose derivatives are not finite stay, and have an
-    infinite residual if it is not finite either.
+    Every accepted step reduces the residual. Members whose derivatives are not finite stay, with an infinite
+    residual if it is not finite either.
 
     Parameters
     ----------
     rows, move : callable
         Residuals with derivatives, and points after a step.
     start : (B, S)
-        The points to start from.
+        Initial points.
     rtol : float
         Singular values below this share of the largest are zero.
     step_max : float or (N,)
@@ -62,12 +62,12 @@ def gauss_newton(
     damping : float, optional
         Damping of the first step, as a multiple of the residual and of the largest singular value.
     enough : float or (B,), optional
-        Residual that is rounding error.
+        Residual below which a member has converged.
     inside : callable, optional
         Function of points (n, S) and their members (n,) that returns a mask; other members are abandoned.
     blocks : sequence of (rows, columns), optional
-        Indices of the blocks of the derivatives, outside of which these are zero. Their singular values are
-        those of the whole, and take less time.
+        Row and column indices of blocks of the derivatives, which are zero elsewhere. Singular values by
+        block are the same, and faster.
     """
     points = start.copy()
     every = np.arange(len(points))

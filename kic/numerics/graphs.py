@@ -20,9 +20,9 @@ def components(links: list[tuple[int, int]], count: int, *, strong: bool = False
 
 
 def blocks(pattern: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the rows and columns of the blocks of a matrix with entries in a pattern (P, M).
+    """Return the rows and columns of the independent blocks of a matrix with nonzeros in a pattern (P, M).
 
-    Blocks share neither rows nor columns. Rows and columns without entries are in none.
+    Blocks share neither rows nor columns. Rows and columns without entries belong to no block.
     """
     rows, columns = np.nonzero(pattern)
     count = len(pattern)

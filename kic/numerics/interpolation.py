@@ -50,7 +50,7 @@ class HermiteInterpolant:
         return even
 
     def _polynomials(self, k: np.ndarray, side: tuple[int, ...]) -> np.ndarray:
-        """Return coefficients (n, 3 p, S), in relative time of intervals k, through p neighbouring times."""
+        """Return polynomials (n, 3 p, S), in relative time of intervals k, through p neighbouring times."""
         at = k[:, None] + np.array(side)
         h = self.h[k][:, None]
         share = (self.t[at] - self.t[k][:, None]) / h
@@ -63,11 +63,11 @@ class HermiteInterpolant:
         return np.linalg.solve(np.concatenate(rows, axis=1), np.concatenate(right, axis=1))
 
     def _quintic_error(self) -> np.ndarray:
-        """Estimate the error of the fifth degree in the middle of each interval (T - 1, S).
+        """Estimate the error of the quintic in the middle of each interval (T - 1, S).
 
         With the sixth derivative f the error is f h⁶/46080 there. The error of the third derivative is f
-        h³/120 at both ends, with opposite signs, and jumps by f (h₁³ + h₂³)/120 between intervals. For an
-        interval without a similar neighbour, the change of its own third derivative is the estimate.
+        h³/120 at both ends, with opposite signs, and jumps by f (h₁³ + h₂³)/120 between intervals. Without a
+        neighbour of similar length, the change of the third derivative in the interval is used.
         """
         h, c = self.h[:, None], self._quintic
         begin = 6 * c[:, 3]

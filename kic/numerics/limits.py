@@ -22,17 +22,17 @@ def bounds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper limits (A,); infinite values mean no limit.
 
-    A number limits all magnitudes, (A,) numbers one each, and (2, A) or (2, 1) are lower and upper limits. A
-    dict gives a number or a pair by name, or (w,) or (2, w) numbers for the w labels at the `places` of a
-    name; others are free. With `rest`, 0 must lie between them. With `batch`, (2, ..., A) give limits
-    (..., A), and a lower limit may equal the upper one.
+    A scalar limits all magnitudes, (A,) numbers limit one each, and (2, A) or (2, 1) are lower and upper
+    limits. A dict gives a scalar or a pair by name; a name of w labels, at its `places`, takes (w,) or (2, w)
+    numbers. Other labels are unlimited. With `rest`, 0 must lie within the limits. With `batch`, (2, ..., A)
+    give limits (..., A), and a lower limit may equal the upper one.
 
     Raises
     ------
     UnknownNameError
-        For a name that is none of the labels or places.
+        If a name is not among the labels or places.
     InputError
-        For other shapes or numbers, or limits in the wrong order; that has the label as `name`.
+        If a shape or number is wrong, or limits are in the wrong order; `name` is the label of the latter.
     """
     if isinstance(value, Mapping):
         at = {name: slice(k, k + 1) for k, name in enumerate(labels)} if places is None else places

@@ -65,7 +65,7 @@ def lapack() -> Any:
 def pivoted_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the diagonal (min(P, M),) of R and the order (M,) of the columns of a pivoted QR decomposition.
 
-    They are those of `scipy.linalg.qr` for one matrix (P, M).
+    The results are those of `scipy.linalg.qr` for one matrix (P, M).
     """
     a = np.asarray_chkfinite(a)
     if not a.size:

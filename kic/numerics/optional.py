@@ -12,9 +12,8 @@ from kic.errors import InputError, MissingExtraError, short_repr
 def import_optional(module: str, extra: str, purpose: str) -> Any:
     """Import a module of the optional packages in an extra of kic.
 
-    Raise `MissingExtraError` with the start of a sentence `purpose`, such as "Drawings require
-    Matplotlib", if it is not installed. Raise `InputError` if the environment prevents the import of
-    Matplotlib.
+    Raise `MissingExtraError` if it is not installed; the message begins with `purpose`, such as "Drawings
+    require Matplotlib". Raise `InputError` if the environment prevents the import of Matplotlib.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Polynomials of one or several variables on a box, with bounds of their errors."""
+"""Polynomials of one or several variables on a box, with error bounds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kic.numerics.arguments import at_least, choice
 from kic.numerics.arrays import not_symbolic, numbers
 from kic.numerics.files import atomic_write
 
-# share of the box by which arguments may be outside, for rounding errors of its ends
+# share of the box by which arguments may lie outside, to allow for rounding
 _OUTSIDE_RTOL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class PolynomialMap:
-    """Polynomials of variables q (M,) on a box, with certified bounds of their errors.
+    """Polynomials of variables q (M,) on a box, with certified error bounds.
 
     They are sums of products of Chebyshev polynomials T_k of t = (2 q - lower - upper) / (upper - lower).
 
@@ -42,10 +42,10 @@ class PolynomialMap:
     coefficients : (P, degree + 1, …) ndarray
         Coefficients of the products T_i(t₁) T_j(t₂) …, one axis for each variable.
     error_bound : (P,) ndarray
-        Certified bounds of the errors of the results on the box, those of angles modulo full turns. Rounding
+        Certified error bounds of the results on the box; angles are compared modulo full turns. Rounding
         errors of evaluation are not included.
     J_error_bound : (P, M) ndarray
-        Certified bounds of the errors of their derivatives.
+        Certified error bounds of the derivatives.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class PolynomialMap:
         Parameters
         ----------
         q : (..., M) array_like
-            Values of the variables within `limits`; a number serves if there is one variable.
+            Values of the variables within `limits`; a scalar is accepted for one variable.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class PolynomialMap:
         return evaluate(self.coefficients, self._places(q))
 
     def J(self, q: Any) -> np.ndarray:
-        """Return the derivatives of the values by the variables.
+        """Return the derivatives of the values with respect to the variables.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class PolynomialMap:
         return np.stack(slopes, axis=-1) / half
 
     def _places(self, q: Any) -> np.ndarray:
-        """Return the variables on the box from -1 to 1."""
+        """Return the variables scaled from the box to [-1, 1]."""
         x, M = not_symbolic("q", numbers("q", q)), len(self.variables)
         x = x[..., None] if M == 1 and x.shape[-1:] != (1,) else x
         if x.shape[-1:] != (M,):
@@ -137,7 +137,7 @@ class PolynomialMap:
         coefficients : (degree + 1,) ndarray
             Coefficients of the powers from zero.
         error_bound : float
-            Bound of the error on the box, with that of the rounded coefficients.
+            Error bound on the box, including the rounding of the coefficients.
 
         Raises
         ------
@@ -205,7 +205,7 @@ def evaluate(coefficients: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def derived(coefficients: np.ndarray, axis: int) -> np.ndarray:
-    """Return the coefficients of the derivative by t along an axis, in an array of the same shape."""
+    """Return the coefficients of the derivative with respect to t along an axis, padded to the same shape."""
     found = chebder(coefficients, axis=axis + 1)
     missing = [(0, n - k) for n, k in zip(coefficients.shape, found.shape, strict=True)]
     return np.pad(found, missing)

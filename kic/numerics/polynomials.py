@@ -52,7 +52,7 @@ class Piecewise:
 
     @cached_property
     def _jets(self) -> tuple[list[float], list[float], list[np.ndarray], range]:
-        """Return knots, lengths, coefficients (N + 1, 4 M) of four derivatives by piece, and powers of u."""
+        """Return knots, lengths, coefficients (N + 1, 4 M) of four derivatives, and powers of u."""
         c, h = self.coefficients, self.lengths[:, None, None]
         pieces, height, width = c.shape
         factor, _ = _falling(4, height)
@@ -70,13 +70,13 @@ class Piecewise:
         return np.array([u**n for n in powers]).dot(jets[piece]).reshape(4, -1)
 
     def end_derivatives(self, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return derivatives (K, M) of an order at both ends of each piece, as limits from inside."""
+        """Return derivatives (K, M) of the given order at both ends of each piece, as limits from inside."""
         c = polyder(self.coefficients, order, axis=1)
         h = self.lengths[:, None] ** order
         return c[:, 0] / h, c.sum(axis=1) / h
 
     def extremes(self, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and largest value (M,) of a derivative of an order, by roots of the next one."""
+        """Return the smallest and largest value (M,) of a derivative, at the roots of the next one."""
         c = polyder(self.coefficients, order, axis=1)
         pieces, height, width = c.shape
         flat = np.swapaxes(c, 1, 2).reshape(-1, height)
@@ -112,7 +112,7 @@ class Piecewise:
         return Piecewise(self.knots * factor, self.coefficients)
 
     def clocked(self, knots: np.ndarray, share: np.ndarray) -> Piecewise:
-        """Compose the pieces with polynomials of a new variable that lead from 0 to 1 on each piece.
+        """Replace u on each piece by a polynomial of a new variable, from 0 at its start to 1 at its end.
 
         `knots` (K + 1,) are the new ends of the pieces. `share` (K, L + 1) has the coefficients of u as a
         polynomial of the new variable on each piece.
@@ -126,7 +126,7 @@ class Piecewise:
 
 
 def joined(parts: list[Piecewise]) -> Piecewise:
-    """Concatenate piecewise polynomials; those of a single instant are omitted unless there are no others."""
+    """Concatenate piecewise polynomials; omit single instants unless there is nothing else."""
     lasting = [p for p in parts if p.knots[-1] > p.knots[0]] or parts[:1]
     height = max(p.coefficients.shape[1] for p in lasting)
     knots, coefficients = [lasting[0].knots[:1]], []
@@ -137,7 +137,7 @@ def joined(parts: list[Piecewise]) -> Piecewise:
 
 
 def beside(parts: list[Piecewise]) -> Piecewise:
-    """Return the polynomials of several sets of pieces with the same ends, side by side on common pieces."""
+    """Join piecewise polynomials with the same ends along the last axis, on common pieces."""
     knots = np.unique(np.concatenate([p.knots for p in parts]))
     columns = [p.refined(knots).coefficients for p in parts]
     height = max(c.shape[1] for c in columns)
@@ -198,7 +198,7 @@ def stationary(c: np.ndarray) -> np.ndarray:
 
 
 def allowed(c0: np.ndarray, c1: np.ndarray, c2: np.ndarray) -> np.ndarray:
-    """Return closed, ordered intervals (n, 2) of v ≥ 0 where c0 + c1 v + c2 v² ≥ 0 for all of (N,)."""
+    """Return closed, ordered intervals (n, 2) of v ≥ 0 where all N quadratics c0 + c1 v + c2 v² are ≥ 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         disc = c1 * c1 - 4 * c0 * c2
         q = -(c1 + np.copysign(np.sqrt(np.maximum(disc, 0.0)), c1)) / 2

@@ -68,10 +68,10 @@ def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
 
 @np.errstate(over="ignore", invalid="ignore")
 def is_rotation(R: np.ndarray) -> bool:
-    """Return True if no matrix (..., 3, 3) deviates from Rᵀ R = I and det R = +1; NaN does not count."""
+    """Return True if all matrices (..., 3, 3) satisfy Rᵀ R = I and det R = +1 to tolerance; NaN passes."""
     if R.dtype == object:
         return True
-    R = R.real  # a matrix has numbers, which are faster, and a batch has arrays
+    R = R.real  # scalars for one matrix, which are faster; arrays for a batch
     (a, b, c), (d, e, f), (g, h, i) = R.tolist() if R.ndim == 2 else np.moveaxis(R, (-2, -1), (0, 1))
     rows = a * a + b * b + c * c - 1, d * d + e * e + f * f - 1, g * g + h * h + i * i - 1
     pairs = a * d + b * e + c * f, a * g + b * h + c * i, d * g + e * h + f * i
@@ -100,10 +100,10 @@ def matrix_from_quaternion(q: Sequence[float]) -> np.ndarray:
 
 
 def turning_rates(r: np.ndarray, rd: np.ndarray, rdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ω and ω̇ (3,) in fixed axes from a real rotation vector (3,), at most two turns, and derivatives.
+    """Return ω and ω̇ (3,) in fixed axes from a rotation vector (3,), at most two turns, and its derivatives.
 
     ω = ṙ + a r × ṙ + b r × (r × ṙ) with a = (1 − cos θ)/θ² and b = (θ − sin θ)/θ³, by their series in θ²; ω̇
-    is its complex step in time.
+    is computed by a complex step in time.
     """
     h = 1e-40
     r, rd = r + 1j * h * rd, rd + 1j * h * rdd
@@ -151,15 +151,15 @@ def rotated(q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def universal_angles(a: np.ndarray, b: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Return the angles (..., 2) of turns about perpendicular axes, of which b is carried by the first turn.
+    """Return the angles (..., 2) of rotations about perpendicular axes a and b, where the first carries b.
 
     Parameters
     ----------
     a, b : (3,)
         Unit axes where both angles are 0.
     turn : (..., 3, 3)
-        The turn about a, times that about b; a spin beyond them changes the angles a little.
+        Rotation about a times rotation about b; an additional spin has little effect on the angles.
     """
-    # the first turn alone moves b, and the second alone moves a as the second body sees it
+    # the first rotation alone moves b; the second alone moves a, in axes of the second body
     image, seen, normal = turn @ b, a @ turn, np.cross(a, b)
     return np.stack([np.arctan2(image @ normal, image @ b), np.arctan2(seen @ normal, seen @ a)], axis=-1)

@@ -37,13 +37,13 @@ class UnitsByLabel:
     units: dict[tuple[Any, ...], str]
 
     def __call__(self, *labels: Any) -> str:
-        """Return the unit of the column with some labels."""
+        """Return the unit of the column with the given labels."""
         return self.units[labels]
 
 
 @dataclass(frozen=True)
 class Variable:
-    """Array over the index of a table, and perhaps further axes."""
+    """Array over the index of a table, with optional further axes."""
 
     name: str
     values: np.ndarray  # (..., n, ...): the axes of the index come first
@@ -51,7 +51,7 @@ class Variable:
     axes: tuple[TableAxis, ...] = ()  # the axes after those of the index
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state, in which units by label take the place of a function."""
+        """Return the state, with a function of units replaced by a table of units that can be pickled."""
         state = dict(self.__dict__)
         if callable(self.unit):
             labels = product(*(list(axis.labels) for axis in self.axes))
@@ -59,7 +59,7 @@ class Variable:
         return state
 
     def columns(self, rows: int) -> Iterator[tuple[str, str, np.ndarray]]:
-        """Yield names, units and values (rows,) of the columns, "name[label, label]" with more axes."""
+        """Yield name, unit and values (rows,) of each column; further axes give "name[label, label]"."""
         flat = self.values.reshape(rows, prod(self.values.shape[self.values.ndim - len(self.axes) :]))
         for k, labels in enumerate(product(*(list(axis.labels) for axis in self.axes))):
             name = f"{self.name}[{', '.join(map(str, labels))}]" if labels else self.name
@@ -68,7 +68,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataTable(Printable):
-    """Variables by name over a common index: a member of the batch, a time or a cell of a grid.
+    """Variables by name over a common index: members of a batch, times or cells of a grid.
 
     Made by the method ``table`` of results, and by `Configuration.force_table`. ``table["tip.x"]`` is the
     array of a variable.
@@ -105,7 +105,7 @@ class DataTable(Printable):
         return self.select(text("name", name)).variables[0].values
 
     def summary(self) -> Summary:
-        """Return a table of the ranges of the variables, without infinite numbers and NaN."""
+        """Return a table of the ranges of the finite values of the variables."""
         sheet, cells = Summary(self.title), []
         for v in self.variables:
             known = v.values[np.isfinite(v.values)] if v.values.dtype.kind in "iuf" else v.values[:0]
@@ -115,7 +115,7 @@ class DataTable(Printable):
         return sheet
 
     def select(self, of: str | Iterable[str] | None) -> DataTable:
-        """Return the table of some variables, or all.
+        """Return the table of the given variables, or of all.
 
         Parameters
         ----------
@@ -177,10 +177,10 @@ class DataTable(Printable):
         return xarray.Dataset(made, coordinates, {"title": self.title})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file, whose first line has names and units; it needs no other package.
+        """Write a CSV file, whose first line has names and units; no other package is required.
 
-        Names and labels that begin with one of ``= + - @ '``, also in full width, and are no numbers get an
-        apostrophe in front, because spreadsheets would evaluate them as formulas.
+        Names and labels that begin with one of ``= + - @ '``, also in full width, and are not numbers are
+        prefixed with an apostrophe, because spreadsheets would evaluate them as formulas.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ _FORMULAS = tuple("=+-@＝＋－＠'")
 
 
 def _cell(x: Any) -> Any:
-    """Return a number of Python, which is written with all its digits, or a text; NaN is an empty cell."""
+    """Return a Python number, which is written with all digits, or a text; NaN becomes an empty cell."""
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULAS) and not _is_number(value) else value
@@ -228,7 +228,7 @@ def batch_axes(batch: tuple[int, ...]) -> tuple[TableAxis, ...]:
 
 
 def per(*units: str) -> str:
-    """Return the unit of a derivative with respect to quantities of some units; '' if one is not known."""
+    """Return the unit of a derivative with respect to quantities of the given units; '' if one is unknown."""
     if not all(units):
         return ""
     return f"1/{units[0]}" if len(units) == 1 else f"1/({' '.join(units)})"
@@ -254,7 +254,7 @@ class Tabular(Hinting, ABC):
 
     @abstractmethod
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        """Return the table of some columns, or of the default ones."""
+        """Return the table of the given columns, or of the default ones."""
 
     def table(self, of: str | Iterable[str] | None = None) -> DataTable:
         """Return the values as a table with names and units, for pandas, xarray and CSV files.

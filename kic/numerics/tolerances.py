@@ -13,8 +13,8 @@ RANK_RTOL = 1e-9
 ROUNDING_FACTOR = 100
 # largest relative error of a result
 DIGITS_LOST = 1e-4
-# largest condition number of a regular linear system; results are accurate to 100 EPS times the condition,
-# hence less than two digits are certain beyond it
+# largest condition number of a regular linear system; results are accurate to 100 EPS times the condition, so
+# fewer than two digits are certain beyond it
 CONDITION_MAX = 1e12
 # largest condition number of a mass matrix, whose inverse has no correct digit beyond it
 INERTIA_CONDITION_MAX = 1e15

@@ -155,7 +155,7 @@ class Canvas:
                 self.text(start + (length + 4.5 * pt / size) * d, name, style="italic")
 
     def reserve(self, rows: int) -> None:
-        """Set the height that the rows of a legend need."""
+        """Set the height for the rows of a legend."""
         self.more = max(0, rows - _FOOT_ROWS) * _ROW_PT / 72
 
     def legend(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
@@ -194,7 +194,7 @@ def _line(xy: np.ndarray) -> Shape:
 
 
 def _corners(shapes: list[Shape], least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return common corners of shapes and of given corners."""
+    """Return the corners of the box around shapes and given corners."""
     low, high = extent(shapes)
     return np.minimum(low, least), np.maximum(high, most)
 

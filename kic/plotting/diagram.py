@@ -58,9 +58,9 @@ class Mark:
 def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return the positions (n,) of a sliding pair along its axis, or None for other marks.
 
-    `displacements` (n, 4, 4) are those of each body from the reference configuration. For pairs of moving
-    bodies the last entry belongs to the reference configuration, which makes their length equal in all
-    pictures. For a ram they are its lengths, the last one again that of the reference configuration.
+    `displacements` (n, 4, 4) move each body from the reference configuration. For pairs of moving bodies the
+    last entry belongs to the reference configuration, so that their length is equal in all pictures. For a
+    ram, return its lengths, again with that of the reference configuration last.
     """
     T = [displacements[body] for body in mark.place_bodies]
     ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]
@@ -90,9 +90,9 @@ def move_marks(marks: Iterable[Mark], displacements: Mapping[str, np.ndarray]) -
 class KinematicDiagram:
     """Marks of a mechanism and the ends of each body, in the reference configuration.
 
-    Positions closer than `size`, the radius of a joint in units of length, are merged. `normal` (3,) is that
-    of a planar mechanism in plan view, along which offsets are ignored; `down` (3,) is the direction toward
-    ground.
+    Positions closer than `size`, the radius of a joint in units of length, are merged. `normal` (3,) is the
+    normal of a planar mechanism in plan view; offsets along it are ignored; `down` (3,) is the direction
+    toward ground.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class KinematicDiagram:
                 )  # fmt: skip
 
     def _teeth(self, numbers: tuple[float, float] | None, radii: list[float]) -> tuple[int, int]:
-        """Return numbers of teeth of two wheels in mesh: the given ones, or fewer if these are too fine."""
+        """Return the tooth numbers of two meshing wheels: the given ones, or fewer if these are too fine."""
         ratio = Fraction(radii[0] / radii[1] if radii[0] and radii[1] else 1.0).limit_denominator(_RATIO_MAX)
         pair = (max(ratio.numerator, 1), ratio.denominator)
         fewest = max(1, -(-_TEETH_MIN // min(pair)))

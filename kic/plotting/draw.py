@@ -67,7 +67,7 @@ class MechanismPicture(Picture):
         Parameters
         ----------
         qd : (..., M) array_like
-            Rates of the mechanism's coordinates; the batch is that of the configuration or none.
+            Rates of the mechanism's coordinates; with the batch of the configuration, or none.
         of : str or list of str, optional
             Points, frames, centres of mass and bodies; by default all points that move.
         scale : float, optional
@@ -144,7 +144,7 @@ class MechanismPicture(Picture):
         return self._forces(starts, vectors, scale)
 
     def ellipsoid(self, ellipsoid: Ellipsoid, *, scale: float | None = None) -> Self:
-        """Add an ellipsoid of `Configuration.ellipsoid` at its point; for a batch the first and the last.
+        """Add an ellipsoid of `Configuration.ellipsoid` at its point; of a batch, the first and the last.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class MechanismPicture(Picture):
         return self
 
     def _drawn_members(self, what: str, value: np.ndarray, core: int = 1) -> np.ndarray:
-        """Return the drawn members of a batch (..., K) that matches the configuration; K are `core` axes."""
+        """Return the drawn members of a batch (..., K) that matches the configuration; K has `core` axes."""
         batch = self._scene.configuration.batch
         given, width = value.shape[:-core], value.shape[-core:]
         if broadcast_batches(**{what: given, "configuration": batch}) != batch:
@@ -248,7 +248,7 @@ class MechanismPicture(Picture):
         return self._drawn_members(name, real_array(name, value, len(self._scene.model.coordinates)))
 
     def _named(self, of: str | Iterable[str] | None) -> tuple[str, ...]:
-        """Return the names of parts that have a place, after checking them."""
+        """Check and return the names of parts that have a position."""
         description = self._scene.description
         if of is None:
             names = tuple(p.name for p in description.points if p.body != "ground")

@@ -13,7 +13,7 @@ _OFFSET_MAX_FACTOR = 11.0
 
 @dataclass(frozen=True)
 class LinkEnd:
-    """LinkEnd of a link: a joint with its axis, or a point."""
+    """End of a link: a joint with its axis, or a point."""
 
     place: np.ndarray
     axis: np.ndarray | None
@@ -37,8 +37,8 @@ def links(
     """Return the shapes of a body: rods ("link"), faces ("plate") and hulls ("solid") with points (n, 3).
 
     `spare` (3,) is the reference point, used if the body has a single end; `size` is the radius of a joint;
-    `normal` (3,) that of a planar mechanism in plan view. Spatial open chains are `serial`: their links have
-    elbows and their points stand on stems.
+    `normal` (3,) is the normal of a planar mechanism in plan view. Spatial open chains are `serial`: their
+    links have elbows and their points stand on stems.
     """
     near = 0.5 * size
     bearing: list[LinkEnd] = []
@@ -76,7 +76,7 @@ def links(
 
 
 def _branches(held: list[np.ndarray], loose: list[np.ndarray]) -> list[tuple[str, np.ndarray]]:
-    """Return a tree of rods to the nearest points, thinner after the first, such as a hand with fingers."""
+    """Return a tree of rods between nearest points, thinner away from the first, like a hand with fingers."""
     tree, left = [*held, *loose][:1], [*held, *loose][1:]
     made: list[tuple[str, np.ndarray]] = []
     while left:
@@ -89,7 +89,7 @@ def _branches(held: list[np.ndarray], loose: list[np.ndarray]) -> list[tuple[str
 
 
 def _distance_from_axis(p: np.ndarray, end: LinkEnd, normal: np.ndarray | None) -> float:
-    """Return the distance of a point from a joint, perpendicular to its axis, since a shaft needs no rod."""
+    """Return the distance of a point from a joint, without components along its axis and the normal."""
     d = p - end.place
     for axis in (end.axis, normal):
         if axis is not None:

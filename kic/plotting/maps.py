@@ -13,7 +13,7 @@ from kic.plotting import figures
 from kic.plotting.figures import INK, Picture, axis_label, literal, style
 
 # percentage at either end that may be outliers; they are cut off if the range of all values exceeds this
-# multiple of the range of the others
+# multiple of the range of the rest
 OUTLIER_PERCENT, OUTLIER_RANGE_FACTOR = 2.0, 2.0
 COLOUR_MAP = "viridis"
 # cells that are not reached; colours and dashes of singular curves

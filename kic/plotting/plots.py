@@ -184,7 +184,7 @@ def motion_panels(
 ) -> list[Panel]:
     """Return panels of row values (T, n) or their time derivatives, one for each unit.
 
-    The quantity is called `what`, by default after the order of the derivative, 0 to 3.
+    `what` names the quantity, by default from the order of the derivative, 0 to 3.
     """
     units = [rate_unit(row_unit(description, name), description.units.time, order) for name in names]
     return by_unit(what or ORDERS[order], units, names, values)
@@ -250,7 +250,7 @@ MOTOR_GROUPS = {"torques": "torque", "currents": "current", "voltages": "voltage
 
 
 def motor_panels(description: MechanismDescription, found: Any, quantity: str) -> list[Panel]:
-    """Return the panel of a quantity of `MOTOR_GROUPS` of a run, or of a `MotorDemand`, that has values."""
+    """Return the panels of a quantity of `MOTOR_GROUPS` of a run or `MotorDemand`, for motors with values."""
     values = getattr(found, quantity)
     has_values = np.isfinite(values).any(axis=0)  # plain sources of torque have no current
     names = [motor for motor, valid in zip(found.motors, has_values, strict=True) if valid]

@@ -40,7 +40,7 @@ def evenly_spaced(count: int, most: int) -> np.ndarray:
 
 
 def body_order(drawing: MechanismDescription) -> dict[str, int]:
-    """Return increasing numbers of bodies in their order, from which neighbours get different tints."""
+    """Return numbers of bodies that increase in their order and give neighbours different tints."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
     near: dict[str, set[str]] = {name: set() for name in names}
     for joint in drawing.joints:
@@ -63,9 +63,9 @@ def body_order(drawing: MechanismDescription) -> dict[str, int]:
 class Scene:
     """Drawn configurations of a mechanism.
 
-    `members` (n,) are the flat indices of the drawn members of the batch, and `shown` their
-    configurations. `displacements` (n, 4, 4) are those of every body from the reference configuration, and
-    `normal` is that of a planar mechanism.
+    `members` (n,) are the flat indices of the drawn members of the batch, and `shown` their configurations.
+    `displacements` (n, 4, 4) move each body from the reference configuration, and `normal` is the normal of a
+    planar mechanism.
     """
 
     def __init__(self, configuration: Configuration, view: ViewName | None, most: int = DRAWN_MAX) -> None:

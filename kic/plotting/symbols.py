@@ -1,4 +1,4 @@
-"""Flat shapes of which symbols consist, with colours and depth keys."""
+"""Flat shapes that make up symbols, with colours and depth keys."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Symbols(ABC):
         named: bool = False,
         sub: float = 0.0,
     ) -> None:
-        """Add a shape at a depth or layer; one with `sub` is above or below the previous shape there."""
+        """Add a shape at a depth or layer; `sub` places it above or below the previous shape there."""
         xy, key = self._project(mark, places, depth, sub)
         self._shapes.append(Shape(xy, face, edge, width, closed, key, mark.kind, mark.name if named else ""))
 
@@ -186,7 +186,7 @@ def rim_radius(radius: float, teeth: int) -> float:
 
 
 def belt_outline(radii: tuple[float, ...], between: float) -> np.ndarray:
-    """Return the closed path (n, 2) of an open belt about pulleys at the origin and at (between, 0)."""
+    """Return the closed path (n, 2) of an open belt around pulleys at the origin and at (between, 0)."""
     lean = float(np.arcsin(np.clip((radii[0] - radii[1]) / between, -1, 1)))
     first = radii[0] * circle(33, np.pi / 2 - lean, np.pi + 2 * lean)
     second = radii[1] * circle(33, -np.pi / 2 + lean, np.pi - 2 * lean) + [between, 0.0]

@@ -2,9 +2,9 @@
 
 Efforts T_q at the coordinates are possible if there are efforts T within their limits with GᵀT = T_q. These
 T_q form a zonotope. With m degrees of freedom, the normal n of a facet is perpendicular to m − 1 rows of G.
-The facet is n·T_q = Σ max(n·g l, n·g u) over the rows g with limits l and u. On a path T_q is
-A s̈ + B ṡ² + C ṡ + D, so that every facet is a constraint on s̈, ṡ² and ṡ. Most of them are redundant there.
-The others are the vertices of the convex hull of their duals.
+The facet is n·T_q = Σ max(n·g l, n·g u) over the rows g with limits l and u. On a path T_q is A s̈ + B ṡ² + C
+ṡ + D, so that every facet is a constraint on s̈, ṡ² and ṡ. Most of them are redundant there. The rest are the
+vertices of the convex hull of their duals.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def facets(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return normals n (L, K, M) and limits (L, K) of n·T_q for Jacobians G (L, A, M) and limits (A,).
 
-    Normals are scaled so that the larger finite limit is 1. Rows that are no facets are zero, without limits.
+    Normals are scaled so that the larger finite limit is 1. Rows that are not facets are zero, without
+    limits.
     """
     free = np.isinf(lower) & np.isinf(upper)
     dof, basis = G.shape[2], np.broadcast_to(np.eye(G.shape[2]), (len(G), G.shape[2], G.shape[2]))
@@ -88,7 +89,8 @@ def facets(
 def needed(terms: np.ndarray, rest: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the indices of constraints lower ≤ terms·x + rest ≤ upper (K,) that are not redundant.
 
-    `terms` (K, 3) are the coefficients of x = (s̈, ṡ², ṡ). All are returned if no x is within all of them.
+    `terms` (K, 3) are the coefficients of x = (s̈, ṡ², ṡ). All indices are returned if no x satisfies every
+    constraint.
     """
     K = len(rest)
     size = np.abs(terms).max(axis=0, initial=0.0)
@@ -119,7 +121,7 @@ def needed(terms: np.ndarray, rest: np.ndarray, lower: np.ndarray, upper: np.nda
 
 
 def _inner_point(rows: np.ndarray, room: np.ndarray) -> np.ndarray | None:
-    """Return the point with the largest margin to rows·x ≤ room, or None if there is none inside."""
+    """Return the point with the largest margin to rows·x ≤ room, or None if no point is inside."""
     from scipy.optimize import linprog
 
     cost = np.zeros(rows.shape[1] + 1)

@@ -111,23 +111,23 @@ def trapezoid(
     start, end : dict of str to float or list, or (M,) array_like
         Positions at start and end.
     rate_limits, acceleration_limits : float, (M,) or (2, M) array_like, or dict of str to those
-        Limits of the magnitude of all or of each, or lower and upper limits; names missing from a dict are
+        One limit for all magnitudes, one for each, or lower and upper limits; names missing from a dict are
         unlimited. The velocity limit in the direction of motion applies; for acceleration and jerk, the
         smaller of the two.
     together : {"line", "ends"}
         "line": all coordinates in proportion, along a straight line. "ends": each as fast as possible, slowed
-        down so that all end together; this is never slower.
+        down so that all end together; never slower than "line".
 
     Returns
     -------
     Trajectory
-        Of zero duration if start and end coincide.
+        The trajectory, of zero duration if start and end coincide.
 
     Raises
     ------
     InputError
-        For other shapes, limits that are not positive, a moving coordinate without a limit, or limits of such
-        different sizes that phases are lost in rounding.
+        If shapes are wrong, limits are not positive, a moving coordinate has no limit, or limits differ so
+        much that phases are lost in rounding.
 
     Examples
     --------
@@ -150,10 +150,9 @@ def s_curve(
     jerk_limits: Any,
     together: Literal["line", "ends"] = "line",
 ) -> Trajectory:
-    """Return the fastest rest-to-rest trajectory within velocity, acceleration and jerk; see `trapezoid`.
+    """Return the fastest rest-to-rest trajectory with limited jerk; see `trapezoid`.
 
-    It has seven phases of constant jerk, fewer if the path is too short to reach the velocity or
-    acceleration.
+    It has seven phases of constant jerk, or fewer if the path is too short to reach a limit.
 
     Examples
     --------

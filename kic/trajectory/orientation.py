@@ -97,11 +97,11 @@ class OrientationTrajectory:
         return replace(self, trajectory=self.trajectory.scaled(factor))
 
     def lasting(self, duration: float) -> OrientationTrajectory:
-        """Return the same rotations in another duration."""
+        """Return the same rotations with the given duration."""
         return replace(self, trajectory=self.trajectory.lasting(duration))
 
     def reversed(self) -> OrientationTrajectory:
-        """Return the reversed rotations."""
+        """Return the rotations reversed in time."""
         return replace(self, trajectory=self.trajectory.reversed())
 
     def __repr__(self) -> str:
@@ -136,14 +136,15 @@ def rotation(
 ) -> OrientationTrajectory:
     """Return orientations in time: the shortest rotation between two, or a smooth one through several.
 
-    Between two orientations the body rotates about one axis, by an angle that is a polynomial of the degree.
-    Through several goes a normalized spline of quaternions. Between neighbours at both of which it stops, it
-    rotates about one axis. In `Mechanism.track` it is the path of a body, with the rows wx, wy, wz.
+    Between two orientations the body rotates about one axis, by an angle that is a polynomial of the given
+    degree. Several orientations are joined by a normalized spline of quaternions, or by rotations about one
+    axis between neighbouring stops. In `Mechanism.track` the result is the path of a body, with rows wx, wy,
+    wz.
 
     Parameters
     ----------
     rotations : scipy.spatial.transform.Rotation
-        K orientations; of a body, its rotation from the reference configuration.
+        K orientations; for a body, its rotation from the reference configuration.
     times : (K,) array_like, optional
         Times from 0. By default intervals in proportion to the square roots of the angles between
         orientations.
@@ -153,8 +154,8 @@ def rotation(
     Raises
     ------
     InputError
-        For fewer than two rotations, neighbours half a turn apart, which two rotations join, neighbours that
-        coincide without times, or a spline that degenerates; and as `spline`.
+        If there are fewer than two rotations, neighbours coincide without `times` or are half a turn apart,
+        which makes the rotation ambiguous, or the spline degenerates; and as for `spline`.
 
     Examples
     --------

@@ -95,7 +95,7 @@ class PathSamples:
         return PathConstraints(self._labels("acceleration", of), first, second, lower=lower, upper=upper)
 
     def _declared(self, key: str, limits: Any) -> Any:
-        """Return limits, those of the mechanism for True."""
+        """Return the limits; True selects those of the mechanism."""
         c = self.configuration
         return limits if c is None else model_of(c).description._declared(key, limits)
 
@@ -115,7 +115,7 @@ class PathSamples:
     def effort(self, effort_limits: Any, *, actuators: str | Iterable[str] | None = None) -> PathConstraints:
         """Return the constraints on efforts at the coordinates, or at actuators; see `terms`.
 
-        Names in `effort_limits` that are no coordinates are those of actuators of the mechanism. Of more
+        Names in `effort_limits` that are not coordinates denote actuators of the mechanism. With more
         actuators than degrees of freedom, some efforts within the limits must exist.
         """
         c = self.configuration
@@ -147,7 +147,7 @@ class PathSamples:
         return PathConstraints(self._labels("effort", of), A, B, C, D, lower, upper)
 
     def _redundant(self, names: tuple[str, ...], lower: np.ndarray, upper: np.ndarray) -> PathConstraints:
-        """Return the constraints of more actuators than degrees of freedom; see `actuator_limits`."""
+        """Return the constraints for more actuators than degrees of freedom; see `actuator_limits`."""
         c = self.configuration
         assert c is not None  # for the type checker
         with at_times(self.s):
@@ -174,7 +174,7 @@ class PathSamples:
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return names of efforts, and A, B, C, D (L, 2, M) such that T = A s̈ + B ṡ² + C ṡ + D.
 
-        The path of the coordinates at which they act, as many as degrees of freedom, is y(s). Then
+        Let y(s) be the path of the coordinates at which the efforts act, one for each degree of freedom. Then
         A = I* y′, B = I* y″ + y′ᵀ P* y′, C = B* y′ with the damping matrix B*, and D = −Tᴸ.
         """
         c = self.configuration
@@ -193,7 +193,7 @@ class PathSamples:
             A = at_ends.inverse_dynamics(qdd=first, wrt=wrt, loads=False)
             B = at_ends.inverse_dynamics(first, second, wrt=wrt, loads=False)
             D = at_ends.inverse_dynamics(wrt=wrt)
-            # of the same motion, so that inertia cancels exactly
+            # from the same motion, so that inertia cancels exactly
             C = at_ends.inverse_dynamics(first, second, wrt=wrt) - B - D
         return names or model_of(c).transfer_for(wrt).labels, A, B, C, D
 
@@ -254,7 +254,7 @@ def path_constraints(
     actuators: str | Iterable[str] | None = None,
     rows: ConstraintFactory | Iterable[ConstraintFactory] = (),
 ) -> PathConstraints:
-    """Return all constraints as one set of rows with full shapes; rows without any limit are left out."""
+    """Return all constraints as one set of rows with full shapes; rows without any limit are omitted."""
     made = []
     if velocity is not None:
         made.append(samples.velocity(velocity))
@@ -317,7 +317,7 @@ def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
 
 
 def static_violation(rows: PathConstraints, s: np.ndarray, letter: str) -> str | None:
-    """Describe the row that most exceeds its limits at rest, or return None if all can rest."""
+    """Describe the row that most exceeds its limits at rest, or return None if none does."""
     beyond = np.maximum(rows.D - rows.upper, rows.lower - rows.D)
     if not (beyond > 0).any():
         return None
@@ -358,7 +358,7 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
         G, H = samples.both(joints.G), samples.both(joints.needed("H", 2))
         shafts = train.shafts(Coefficients(joints.rows, joints.columns, G, H, quasi=joints.quasi))
         turn, zero = shafts.velocity(samples.first), np.zeros(1)
-        # speeds and accelerations of shafts in the terms of s̈, ṡ², ṡ and 1
+        # speeds and accelerations of shafts as coefficients of s̈, ṡ², ṡ and 1
         moved = (
             (zero, turn),
             (zero, shafts.acceleration(samples.first, samples.second)),
@@ -452,7 +452,7 @@ def _roots(c: np.ndarray) -> np.ndarray:
 
 
 def _polished(c: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return roots after one step of Newton's method, where the step is small."""
+    """Return roots refined by one Newton step, where the step is small."""
     safe = np.where(np.isfinite(r), r, 1.0)
     value = c[0] + safe * (c[1] + safe * (c[2] + safe * c[3]))
     slope = c[1] + safe * (2 * c[2] + 3 * safe * c[3])

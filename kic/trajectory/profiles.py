@@ -31,7 +31,7 @@ def trapezoid(velocity: float, acceleration: float) -> Piecewise | None:
 
 
 def s_curve(velocity: float, acceleration: float, jerk: float) -> Piecewise | None:
-    """Return the fastest profile with limited jerk, at most seven phases; None as for `trapezoid`."""
+    """Return the fastest profile with limited jerk, of at most seven phases, or None as in `trapezoid`."""
     unit = _unit(1 / cbrt(jerk))
     limit, j = velocity * unit, jerk * unit**3
     a = min(acceleration * unit * unit, ACCELERATION_MAX)

@@ -23,20 +23,19 @@ INTERVAL_MIN = 1e-40
 def hermite(
     points: Any, times: Any, rates: Any, *, accelerations: Any = None, jerks: Any = None
 ) -> Trajectory:
-    """Return polynomials through points with given derivatives there, of degree three, five or seven.
+    """Return polynomials of degree three, five or seven through points with given derivatives.
 
     Parameters
     ----------
     points : dict of str to (K,) or (K, w) array_like, or (K, M) array_like
         Points of the path.
     times : (K,) array_like
-        When, from 0 on.
+        Times of the points, from 0.
     rates, accelerations, jerks : as `points`
-        Derivatives there. Accelerations and jerks may be left out: they are free then, and jump.
+        Derivatives at the points. Omitted accelerations and jerks are free, and jump.
 
-    Raises
-    ------
-    InputError
+    If shapes or names differ, times do not increase, rates are missing, or jerks are given without
+    accelerations.
         For other shapes, names that differ, times that do not increase, no rates, or jerks without
         accelerations.
 
@@ -85,7 +84,7 @@ def spline(
         "rest": zero derivatives at both ends, as many as the degree allows. "free": no end conditions, which
         suits a path to be timed by `fastest`.
     stops : bool or iterable of int
-        Points (counted from 0, -1 the last) at which it comes to rest; True for all.
+        Indices of points at which the motion comes to rest; True for all.
 
     Raises
     ------
@@ -197,7 +196,7 @@ def centripetal(distances: np.ndarray, duration: float) -> np.ndarray:
 
 
 def _stops(stops: bool | Iterable[int], count: int) -> list[int]:
-    """Return the indices of inner points at which it stops."""
+    """Return the indices of inner points at which the motion stops."""
     if isinstance(stops, bool | np.bool_):
         return list(range(1, count - 1)) if stops else []
     # reals() rejects lists of bool, which would mean points 1 and 0

@@ -17,10 +17,10 @@ from kic.operational_space.pose import parse_pose, parse_rotation
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 
-# value, rotation (3, 3), rate and acceleration of some rows; a body has its position as value
+# value, rotation (3, 3), rate and acceleration of some rows; the value of a body is its position
 Sample = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]
 
-# number of intervals between times that are checked, place in the interval, and width of the differences
+# number of checked intervals, position in the interval, and width of the differences
 CHECKS, CHECK_SHARE, WIDTH_SHARE = 6, 0.382, 5e-3
 # tolerance of rates: relative, relative drift of the values over the whole time, and rounding of the values
 RATE_RTOL, VALUE_DRIFT_RTOL, VALUE_ROUNDING_RTOL = 1e-5, 1e-8, 16 * EPS
@@ -78,7 +78,7 @@ def check_rates(name: str, labels: tuple[str, ...], sample: Callable[[float], Sa
 
 
 def _change(before: Sample, after: Sample, order: int) -> np.ndarray:
-    """Return the difference of two samples, of rotations as rotation vectors."""
+    """Return the difference of two samples; rotations give rotation vectors."""
     if order:
         change: np.ndarray = after[2] - before[2]
         return change
@@ -96,7 +96,7 @@ def _magnitude(sample: Sample, order: int) -> float:
     return max(float(np.abs(value).max(initial=0.0)), 0.0 if turn is None else 1.0)
 
 
-# complex step: its square underflows against any value
+# complex step, whose square is negligible against any value
 STEP = 1e-40
 
 
@@ -141,7 +141,7 @@ class TaskPath:
         return None if any(a is None for a in found) else self._joined(found)
 
     def error(self, states: np.ndarray, time: float, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the error (B, P) of states (B, S), desired minus actual, rotations as rotation vectors."""
+        """Return the error (B, P) of states (B, S), desired minus actual; rotations give rotation vectors."""
         parts = []
         for e in self._entries:
             value, turn, _, _ = e.sample(time)
@@ -163,7 +163,7 @@ class TaskPath:
 
 
 class _RowPath:
-    """Path of one name."""
+    """Desired path of one named row or part."""
 
     def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
         self.name = name
@@ -260,7 +260,7 @@ class _RowPath:
         return made
 
     def _has_rates(self, found: Any) -> bool:
-        """Return True if a function returns rates besides values, and perhaps accelerations and jerks."""
+        """Return True if the result of a path function includes rates, and perhaps higher derivatives."""
         several = isinstance(found, tuple) and 2 <= len(found) <= 4
         return several and (self.size == 1 or not is_scalar(found[0]))
 
@@ -323,7 +323,7 @@ class _RowPath:
 def _interpolant(
     t: np.ndarray, samples: np.ndarray
 ) -> Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-    """Return value, rate and, for at least four times, acceleration of a spline as functions of time."""
+    """Return a function that evaluates a spline: value, rate and, from four times on, acceleration."""
     from scipy.interpolate import make_interp_spline
 
     spline = make_interp_spline(t, samples, k=5 if len(t) > 5 else 3 if len(t) > 3 else 1)

@@ -7,10 +7,10 @@ Loads are unchanged.
 The time-optimal motion follows by reachability analysis (TOPP-RA), after H. Pham and Q.-C. Pham, "A new
 approach to time-optimal path parameterization based on reachability analysis", 2018. Between neighbouring
 grid points s̈ is constant, and limits hold at both ends of each interval. The backward pass finds the speeds
-from which the end can be reached. The forward pass takes the highest of them that it can reach. Here s̈ is
-eliminated from the rows in pairs, which leaves quadratics in the speed ṡ. Terms with ṡ, from dampers and
-voltages, therefore need no approximation at the start of an interval, and the allowed speeds may form several
-ranges. At the end of an interval these terms are linearized iteratively until convergence.
+from which the end can be reached. The forward pass takes the highest of these speeds that it can reach. Here
+s̈ is eliminated from the rows in pairs, which leaves quadratics in the speed ṡ. Terms with ṡ, from dampers
+and voltages, therefore need no approximation at the start of an interval, and the allowed speeds may form
+several ranges. At the end of an interval these terms are linearized iteratively until convergence.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def uniform(
 ) -> Trajectory:
     """Return the same motion at the highest speed that the limits allow; one limit is just reached.
 
-    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials.
-    Others hold at the samples and on both sides of all knots. Between them they may be exceeded by an amount
+    Limits of velocity, acceleration and jerk hold everywhere, by the exact extremes of the polynomials. Other
+    limits hold at the samples and on both sides of all knots. Between them they may be exceeded by an amount
     that falls with the square of the sample distance.
 
     Parameters
@@ -69,14 +69,14 @@ def uniform(
     Returns
     -------
     Trajectory
-        Its duration divided by the duration before is the factor.
+        The scaled motion; the factor is the ratio of its duration to that of `trajectory`.
 
     Raises
     ------
     InputError
         If nothing limits the motion, or no speed meets the limits, for example where gravity alone exceeds an
-        effort limit; the message names the limit and the time. Also for wrong shapes, or a trajectory of zero
-        duration.
+        effort limit; the message names the limit and the time. Also if a shape is wrong or the duration is
+        zero.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def uniform(
 
 
 def _divided(limits: Any, names: tuple[str, ...], by_rows: bool) -> tuple[Any, dict[str, Any] | None]:
-    """Return the limits of coordinates of the trajectory, and those of other rows, or None."""
+    """Return the limits of coordinates of the trajectory, and the limits of other rows or None."""
     if not by_rows or not isinstance(limits, Mapping):
         return limits, None
     others = {name: limit for name, limit in limits.items() if name not in names}
@@ -174,7 +174,7 @@ def check_duration(argument: str, trajectory: Any) -> None:
 
 
 def grid_points(path: Trajectory, count: int, clustered: bool) -> np.ndarray:
-    """Return ends (L + 1,) of intervals of a path that include all knots; `clustered` at both ends."""
+    """Return interval ends (L + 1,) of a path, including all knots; `clustered` refines both ends."""
     share = np.linspace(0.0, 1.0, count)
     base = path.duration * ((1 - np.cos(np.pi * share)) / 2 if clustered else share)
     knots = path.pieces.knots
@@ -192,7 +192,7 @@ STANDSTILL_RTOL = 1e-4
 ITERATIONS_MAX, SPEED_RTOL = 40, 1e-10
 # violation of a limit, as a share of it, that exceeds rounding
 VIOLATION_RTOL = 1e-6
-# distance of a speed outside of a range, as a share, that is rounding
+# relative distance of a speed outside a range that is rounding
 TIMING_RANGE_RTOL = 1e-9
 
 
@@ -207,9 +207,9 @@ class TimeOptimal(Printable):
     s : (L + 1,)
         Path parameter at the ends of the intervals.
     t : (L + 1,)
-        Times there.
+        Times at these points.
     speed : (L + 1,)
-        ṡ there.
+        ṡ at these points.
     acceleration : (L,)
         s̈ on each interval.
     names : tuple of str
@@ -282,19 +282,19 @@ def fastest(
     mechanism : Mechanism, optional
         The mechanism, open or closed, needed for limits of efforts, voltages and other rows.
     rate_limits, acceleration_limits, effort_limits : float, (M,) or (2, M) array_like, or dict to those
-        Limits of the magnitude of all or of each, or lower and upper limits; a dict may leave names free.
-        Names of rates and accelerations may be any rows of the mechanism, such as motors while the path is
-        that of the tool. Names of efforts may be `actuators` of the mechanism. True stands for limits of
-        efforts or rates of the description, `Mechanism.effort_limits` and `Mechanism.rate_limits`.
+        One limit for all magnitudes, one for each, or lower and upper limits; a dict may omit names. Rate and
+        acceleration limits may name any rows of the mechanism, such as motors for a path of the tool. Effort
+        limits may name `actuators` of the mechanism. True selects the limits of the description,
+        `Mechanism.effort_limits` and `Mechanism.rate_limits`.
     voltage_limits : float, (K,) or (2, K) array_like, or dict of str to those, optional
         Limits of the motor voltages, by name or in the order of the description, with as many motors as
         degrees of freedom. Rotors, damping and friction are included. Motors with inductance raise an error:
-        accelerations of the fastest motion jump, but currents in an inductance cannot. Leave the inductance
-        out, ``replace(motor, inductance=0.0)``, or take a smooth motion and `uniform`.
+        accelerations of the fastest motion jump, but currents in an inductance cannot. Omit the inductance,
+        ``replace(motor, inductance=0.0)``, or scale a smooth motion by `uniform`.
     actuators : str or list of str, optional
         Rows at which efforts act; by default the coordinates of the path, or the actuators of the mechanism
-        if `effort_limits` names others. Of more actuators than degrees of freedom, efforts within the limits
-        must exist that make the motion; `Configuration.distribute` chooses some.
+        if `effort_limits` names others. With more actuators than degrees of freedom, some efforts within the
+        limits must produce the motion; `Configuration.distribute` chooses among them.
     rows : callable or list of those, optional
         Further limits: functions of a `PathSamples` that return `PathConstraints`.
     near : Configuration, optional
@@ -427,7 +427,7 @@ class _Phase:
     def _set(self, slope: Any, constant: Any, square: Any) -> None:
         """Set the rows with C ṡ at the ends of intervals replaced by constant + slope v + square w².
 
-        There the speed w is no polynomial of s̈ and the speed v at the start: w² = v² + 2 Δ s̈.
+        There, the speed w is not a polynomial of s̈ and the speed v at the start: w² = v² + 2 Δ s̈.
         """
         r = self.rows
         constant = constant + r.D[:, 1]
@@ -458,7 +458,7 @@ class _Phase:
         return v
 
     def _bounds(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return upper and lower bounds of s̈ on an interval, and nonnegative terms, in 1, v, v²."""
+        """Return upper and lower bounds of s̈ on an interval, and terms that must be ≥ 0, by powers of v."""
         A = self.A[k].reshape(-1)
         motion = self.motion[k].reshape(-1, 3)
         above, below, plain = [], [], []

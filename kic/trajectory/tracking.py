@@ -1,4 +1,4 @@
-"""Follow a task path in time: integrate rates of the redundancy resolution and correct the errors."""
+"""Tracking of a task path: integration of rates of the redundancy resolution, and correction of errors."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class TrackingResult(Printable, Tabular, Animated):
         Accelerations by the law "consistent". None unless accelerations of the path are known, every
         configuration was corrected without damping, and no secondary objective is a callable.
     error : (n, ..., P)
-        Difference from the configurations to the path: lengths, and rotations as rotation vectors.
+        Desired minus actual values: lengths, and rotations as rotation vectors.
     damping : (n, ...)
-        λ² at every time, zero where it was not damped.
+        λ² at every time; zero without damping.
     """
 
     _one_line = ("rows", "coordinates", "batch")
@@ -97,25 +97,25 @@ class TrackingResult(Printable, Tabular, Animated):
         return self.configuration._phi
 
     def drift(self, period: float) -> np.ndarray:
-        """Return the change of the coordinates over each turn of a closed path.
+        """Return the change of the coordinates over each cycle of a closed path.
 
-        Redundancy resolution is not repeatable in general: the task returns to its start, the coordinates
-        need not.
+        Redundancy resolution is not repeatable in general: the coordinates may differ when the task returns
+        to its start.
 
         Parameters
         ----------
         period : float
-            Duration of one turn; all its multiples must be among `t`.
+            Duration of one cycle; all its multiples must be among `t`.
 
         Returns
         -------
         (cycles, ..., N)
-            Differences of `phi`, one row for each turn.
+            Differences of `phi`, one row for each cycle.
 
         Raises
         ------
         InputError
-            If there is no whole turn, or a time is missing.
+            If there is no whole cycle, or a time is missing.
 
         Examples
         --------

@@ -37,7 +37,7 @@ from kic.plotting.plots import (
 
 @dataclass(frozen=True)
 class Naming:
-    """Names of M coordinates, or none for the coordinates of the mechanism in its order."""
+    """Names of M coordinates; empty for the coordinates of the mechanism, in its order."""
 
     names: tuple[str, ...]  # joints, points or rows; empty for the coordinates of the mechanism
     widths: tuple[int, ...]  # number of values of each name; 0 for a scalar
@@ -69,7 +69,7 @@ class Naming:
         ]
 
     def array(self, key: str, value: Any, front: tuple[int, ...] = ()) -> np.ndarray:
-        """Return finite numbers (*front, M) from a dict of all names, or an array; 0 for None."""
+        """Return finite numbers (*front, M) from a dict of all names or an array; None gives zeros."""
         if value is None:
             return np.zeros((*front, self.size))
         if isinstance(value, Mapping):
@@ -94,7 +94,7 @@ class Naming:
 
 
 def naming(key: str, value: Any, rank: int = 0) -> Naming:
-    """Return the names and widths of a dict of values with `rank` or one more dimensions, or an array."""
+    """Return the naming of coordinates given as a dict or an array, whose values have `rank` leading axes."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
             raise invalid(key, "must give coordinates by name", value)
@@ -144,11 +144,11 @@ class SampledMotion(Tabular, Animated):
     wrt : tuple of str or None
         The coordinates, for `wrt` in other methods; None for the mechanism's own.
     applied : dict of str to (T, 3) or (3,) array_like, or None
-        Components of named forces and moments along the motion, in the axes that each has.
+        Components of named forces and moments along the motion, each in its axes.
     actuators : tuple of str or None
         Rows at which efforts act; None for the coordinates.
     criterion, effort_limits
-        Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`.
+        Choice of efforts for more actuators than degrees of freedom, as in `Configuration.distribute`.
 
     Notes
     -----
@@ -188,15 +188,13 @@ class SampledMotion(Tabular, Animated):
         criterion: Any = None,
         effort_limits: Any = None,
     ) -> np.ndarray:
-        """Return the efforts (T, A) of the motion (eq 2-198).
+        """Return the efforts (T, A) that produce the motion (eq 2-198).
 
-        Parameters
-        ----------
-        actuators : str or list of str, optional
+        Rows at which the efforts act; by default the actuators of this motion.
             Rows at which they act; by default those of this motion.
         criterion, effort_limits
-            Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`;
-            by default those of this motion.
+            Choice of efforts for more actuators than degrees of freedom, as in `Configuration.distribute`; by
+            default those of this motion.
 
         Raises
         ------
@@ -451,7 +449,7 @@ def at_speed(
     path : Configuration
         Configurations (T,), as from `Mechanism.path`.
     qd : (M,) array_like
-        Constant rates; one number for one degree of freedom.
+        Constant rates; a scalar for one degree of freedom.
     wrt : str or list of str, optional
         The coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
     applied, actuators, criterion, effort_limits
@@ -465,7 +463,7 @@ def at_speed(
     Raises
     ------
     InputError
-        If the path has no values of these coordinates, another batch, or does not advance at these rates.
+        If the path lacks values of these coordinates, has another batch shape, or does not advance.
 
     Examples
     --------
@@ -620,7 +618,7 @@ class Trajectory(Printable):
         return times
 
     def _sample_times(self, t: Any) -> np.ndarray:
-        """Return times (T,) along the trajectory: those given, or as many as requested."""
+        """Return the given times (T,), or the given number of times along the trajectory."""
         if isinstance(t, int | np.integer):
             t = np.linspace(0.0, self.duration, integer("t", t, 2))
         times = self._times(t)
@@ -651,8 +649,8 @@ class Trajectory(Printable):
         Returns
         -------
         dict of str to callable
-            Each returns position, rate, acceleration and jerk of its name. Beyond the ends they rest if the
-            trajectory rests at both; otherwise such times raise an error.
+            Each returns position, rate, acceleration and jerk of one name. Beyond the ends it returns rest if
+            the trajectory is at rest at both ends; otherwise such times raise an error.
 
         Examples
         --------
@@ -697,23 +695,23 @@ class Trajectory(Printable):
         mechanism : Mechanism
             A mechanism with as many degrees of freedom as there are coordinates, open or closed.
         t : int or (T,) array_like
-            Times in order; or their number, evenly spaced.
+            Increasing times, or the number of evenly spaced times.
         near : Configuration, optional
             Start of the continuation to the first configuration, as in `Mechanism.path`; by default the
             reference configuration.
         applied : dict of str to (T, 3) or (3,) array_like, optional
-            Components of named forces and moments along the motion, in the axes that each has.
+            Components of named forces and moments along the motion, each in its axes.
         actuators : str or list of str, optional
             Rows at which efforts act, such as ``mechanism.actuators``; by default the coordinates of the
             trajectory.
         criterion, effort_limits
-            Choice of the efforts of more actuators than degrees of freedom, as in `Configuration.distribute`.
+            Choice of efforts for more actuators than degrees of freedom, as in `Configuration.distribute`.
 
         Raises
         ------
         InputError
             For invalid times, names that cannot be coordinates of the mechanism, or coordinates of a ball,
-            whose rates are no derivatives.
+            whose rates are not derivatives.
         ConfigurationError
             Where the mechanism cannot continue; it carries the configurations reached and the `time`.
         SingularError
@@ -772,7 +770,7 @@ class Trajectory(Printable):
         return replace(self, pieces=self.pieces.scaled(factor))
 
     def lasting(self, duration: float) -> Trajectory:
-        """Return the same path in another duration."""
+        """Return the same path with the given duration."""
         duration = positive_duration("duration", duration)
         if not self.duration:
             raise InputError("A trajectory of zero duration cannot be stretched.", key="duration", got=0.0)
@@ -794,9 +792,9 @@ class Trajectory(Printable):
         Parameters
         ----------
         mechanism : Mechanism, optional
-            Mechanism of the names, which gives their units. Without it units are left out.
+            Mechanism that defines the units of the names. Without it, units are omitted.
         t : int or (T,) array_like
-            Times, or their number, evenly spaced.
+            Times, or the number of evenly spaced times.
         width : float
             Width in inches.
 
