@@ -38,8 +38,8 @@ class Contact:
     not roll: contact points are fixed in both bodies, which sets the second-order terms. The contact point
     without friction is fixed in the first body and slides on the tangent plane of the second.
 
-    Contacts do not belong to the spanning tree. An object in a hand, or a trunk on its legs, needs a joint to
-    ground of its own, of type "free" if it moves freely.
+    Contacts do not belong to the spanning tree. An object in a hand, or a trunk on its legs, needs its own
+    joint to ground, of type "free" if it moves freely.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Contact:
         describe the motion of the second body relative to the first.
     type : {"point", "friction", "soft", "pinned"}
         Point without friction, point with friction (a hard finger), soft finger, or a pin, which carries
-        forces of any direction, also tension.
+        forces of any direction, including tension.
     bodies : (2,) str
         Touching and touched body: finger and object, foot and ground.
     at : (3,) float
@@ -56,16 +56,17 @@ class Contact:
     normal : (3,) float, optional
         Direction in which the first body pushes the second: into the object, into the ground. It is fixed in
         the second body. Optional for a pin, whose rows are then along the world axes, n along z.
-    tangent : (3,) float, optional
+    Direction of t1, fixed in the second body; its component along the normal is ignored. The rows are along
+    n, t1 and t2 = n × t1. By default, t1 is derived from the world axis most perpendicular to the normal.
         Direction of t1, without its part along the normal, fixed in the second body. The rows are along n, t1
         and t2 = n × t1. By default, t1 is the world axis most perpendicular to the normal, without that part.
     tangent2 : (3,) float, optional
-        Of type "soft": direction of t2 in the first body, without its part along t1; by default n × t1.
-        `Mechanism.lock` sets it where the bodies have tilted about t1.
+        For type "soft": direction of t2 in the first body; its component along t1 is ignored. By default n ×
+        t1. `Mechanism.lock` sets it where the bodies have tilted about t1.
     friction : float, optional
-        Coefficient of friction, of types "friction" and "soft".
+        Coefficient of friction, for types "friction" and "soft".
     torsion : float, optional
-        Length γ of type "soft": the largest moment about the normal is γ times the normal force. It is
+        Length γ for type "soft": the largest moment about the normal is γ times the normal force. It is
         reduced by tangential forces, (fₜ / μ)² + (m / γ)² ≤ fₙ².
     closed : bool
         True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint.
@@ -116,7 +117,7 @@ class Contact:
         valid.flag(label, "closed", self.closed)
 
     def _check_tangents(self, label: str) -> None:
-        """Check that the tangents are not parallel to the vectors to which they are perpendicular."""
+        """Check that no tangent is parallel to a vector that it must be perpendicular to."""
         if self.tangent2 is not None and (self.type not in CONTACT_FIELDS["tangent2"] or not self.tangent):
             rule = "soft contact with `tangent`" if self.type == "soft" else "contact of type 'soft'"
             raise invalid_part(label, "tangent2", f"needs a {rule}", self.tangent2, "Leave it out.")

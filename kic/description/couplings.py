@@ -168,10 +168,10 @@ def relation(terms: Terms) -> str:
 
 
 def coordinate_of(label: str, owner: str, name: str, joints: Mapping[str, Joint]) -> tuple[Joint, str]:
-    """Return the joint of a name, and the name of its coordinate.
+    """Return the joint that a name refers to, and the name of its coordinate.
 
-    Raise `ModelError` of `label` for an unknown joint, a joint with no or several coordinates, or the angles
-    of a ball joint.
+    Raise a `ModelError` that begins with `label` for an unknown joint, a joint with no or several
+    coordinates, or the angles of a ball joint.
     """
     joint = joints.get(name)
     if joint is None and isinstance(name, str):  # names have no dots, components may
@@ -213,7 +213,7 @@ def _carrier(label: str, one: Joint, two: Joint) -> str:
 
 
 def _sense(joint: Joint, carrier: str) -> int:
-    """Return 1 if the coordinate moves the wheel relative to its carrier, -1 if it is the opposite."""
+    """Return 1 if the coordinate moves the wheel relative to its carrier, -1 if it does the opposite."""
     return 1 if joint.bodies[0] == carrier else -1
 
 

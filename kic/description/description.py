@@ -67,7 +67,7 @@ _REFERENCES = {
     "joints": "bodies", "contacts": "bodies", "points": "body", "frames": "body", "moments": "body",
     "distances": "points", "springs": "points", "centers": "bodies", "forces": "point",
 }  # fmt: skip
-# kinds with rows that are values, besides joints
+# kinds of parts, besides joints, whose rows have values
 VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts", "centers")
 # rows of points and bodies, where external efforts can act
 ROWS: Mapping[type, tuple[str, ...]] = {
@@ -79,19 +79,20 @@ FIXED_DISTANCE_RTOL = 1e-12
 
 
 class _DefaultNames(tuple[str, ...]):
-    """Names of a default. `replace` passes them as an argument, which then stands for the default."""
+    """Default names, marked so that `replace` treats them as a default again."""
 
     __slots__ = ()
 
 
 class _DefaultGravity(tuple[float, float, float]):
-    """Gravity that was not given. `replace` passes it as an argument, which then stands for the default."""
+    """Default gravity, marked so that `replace` treats it as a default again."""
 
     __slots__ = ()
 
 
 class _RowNames:
-    """Single rows of an argument with names of parts; a tuple also where the argument is left out."""
+    """Descriptor of an argument with names of parts, which returns their single rows; also for the default.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.key, self.rows = f"_{name}", f"_{name}_rows"
@@ -125,7 +126,7 @@ class Info(OneLine):
     about : str
         Description.
     source : str
-        Source of the numbers.
+        Source of the data.
     drawing : str
         Reference configuration.
 
@@ -216,7 +217,7 @@ class MechanismDescription:
                 assign(self, **{key: self._checked_rows(label, key, given, rows)})
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without caches, which copies and pickles make again."""
+        """Return the state without caches, which copies and pickles compute again."""
         left_out = ("_coordinates_rows", "_actuators_rows")  # made from the names
         return {key: x for key, x in without_caches(self).items() if key not in left_out}
 
@@ -380,7 +381,7 @@ class MechanismDescription:
     def limits(self) -> Mapping[str, tuple[float, float]]:
         """Mapping from coordinates, distances and swings ("S1.swing") to their lower and upper limits.
 
-        A function with an argument `limits` takes this mapping, or True for it.
+        Functions with an argument `limits` accept this mapping; True selects it.
         """
         found = {name: pair for joint in self.joints for name, pair in joint.ranges.items()}
         return MappingProxyType(found | {d.name: d.limits for d in self.distances if d.limits is not None})
@@ -400,7 +401,7 @@ class MechanismDescription:
         return MappingProxyType({name: pair for part in parts for name, pair in part._bounds(key).items()})
 
     def _declared(self, key: str, limits: Any, actuators: Iterable[str] | None = None) -> Any:
-        """Return limits of efforts or rates; True stands for those of the description.
+        """Return limits of efforts or rates; True selects those of the description.
 
         Efforts are those of `actuators`, by default the declared ones. Raise `InputError` if there are none.
         """
@@ -439,7 +440,7 @@ class MechanismDescription:
         return tuple(contact for contact in self.contacts if contact.closed)
 
     def _checked_rows(self, label: str, key: str, given: object, rows: bool) -> tuple[str, ...]:
-        """Return names of joints, components and distances, or also of other rows, after checking them."""
+        """Check and return names of joints, components and distances, and with `rows` of any rows."""
         names = listed(label, key, given, "names")
         seen: set[str] = set()
         for i, name in enumerate(names):
@@ -517,7 +518,7 @@ class MechanismDescription:
         return frozenset(n for n, part in self._named_parts.items() if _KIND[type(part)] in VALUED_KINDS)
 
     def _part(self, name: str, *kinds: str, argument: str = "name") -> Part:
-        """Return the part of a name, among some kinds if any are given; `argument` names it in errors."""
+        """Return the part with a name, among `kinds` if given; `argument` names the argument in errors."""
         if not isinstance(name, str):
             raise invalid(argument, "must be a string", name)
         for kind in kinds:
@@ -534,7 +535,7 @@ class MechanismDescription:
         return f"{_SINGULAR[_KIND[type(self._parts[name])]]} '{name}'"
 
     def _point(self, name: str) -> Point:
-        """Return the point of a name."""
+        """Return the point with a name."""
         point = self._part(name, "points")
         assert isinstance(point, Point)  # for the type checker: `part` searched points only
         return point
@@ -577,7 +578,7 @@ D = TypeVar("D", bound=MechanismDescription)
 
 
 def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
-    """Return a description with other fields, or with other fields of the named part."""
+    """Return a description with changed fields, or with changed fields of the named part."""
     owner = description if name is None else description._part(name)
     known = [f.name for f in fields(owner) if f.init]
     for key in changes:
@@ -604,7 +605,7 @@ def _lost_fields(joint: Joint | Contact, joint_type: Any) -> dict[str, Any]:
         return {key: None for key, types in CONTACT_FIELDS.items() if joint_type not in types}
     if joint_type not in list(JOINT_COORDINATES) or joint_type == joint.type:
         return {}
-    # the axes of a ball joint are no axes of a hinge
+    # the axes of a ball joint are not axes of a hinge
     axes = JOINT_AXES.get(joint_type, ()) if (joint.type in BALL_TYPES) == (joint_type in BALL_TYPES) else ()
     kept = {"name", "type", "bodies", "at", *axes}
     return {f.name: None if f.default is MISSING else f.default for f in fields(joint) if f.name not in kept}

@@ -26,9 +26,9 @@ INERTIA_RTOL = 1e-6
 
 
 def check_inertia(label: str, given: Any, mass: float | None = None, exception: str = "") -> Axes:
-    """Return a checked inertia, in any form of `Body`, as a matrix.
+    """Check an inertia in any form of `Body`, and return it as a matrix.
 
-    With mass 0 it must be 0. It must be possible for a body, unless there is a reason for an `exception`.
+    The inertia must be 0 for mass 0, and physically possible unless `exception` gives a reason.
     """
     a = reals(given)
     if a is not None and a.shape == ():
@@ -55,7 +55,7 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
 
 
 def _check_possible(label: str, given: Any, inertia: np.ndarray, mass: float | None) -> None:
-    """Raise an error for an inertia that no distribution of mass has."""
+    """Raise an error for an inertia that no distribution of mass can have."""
     remedy = "Correct `inertia`, or give the reason for it as `inertia_exception`."
     largest = inertia.diagonal().max()
     if np.count_nonzero(inertia) == 1 and largest > 0:
@@ -74,7 +74,7 @@ def _check_possible(label: str, given: Any, inertia: np.ndarray, mass: float | N
 
 
 def combined_inertia(parts: Iterable[tuple[float, Any, Any]]) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return mass, centre of mass and inertia about it (3, 3) of rigidly connected parts, from theirs."""
+    """Return mass, centre of mass and inertia about it (3, 3) of rigidly connected parts."""
     known = [(mass, np.asarray(com), np.asarray(inertia)) for mass, com, inertia in parts]
     total = sum(mass for mass, *_ in known)
     com = known[0][1]
@@ -96,7 +96,7 @@ AXES_ATOL = 1e-3
 ORTHOGONAL_ATOL = 1e-14
 # largest cosine of the angle between the two axes of a joint
 PERPENDICULAR_ATOL = 1e-9
-# numbers of a joint that must not be negative; a single one is that of every coordinate
+# fields of a joint that must be nonnegative; a single number applies to every coordinate
 _PER_JOINT = ("stiffness", "damping", "armature", "friction")
 
 
@@ -113,10 +113,10 @@ class Body:
     com : (3,) float, optional
         Centre of mass in the reference configuration; not needed without mass.
     inertia : float, (3,), (6,) or (3, 3) float, optional
-        Inertia about the centre of mass, in world axes of the reference configuration. One number is the
-        moment about every axis: in planar motion only that about the normal matters. Otherwise moments xx yy
-        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. The attribute is
-        the matrix, as three rows.
+        Inertia about the centre of mass, in world axes of the reference configuration. A scalar is the moment
+        about every axis; in planar motion only that about the normal matters. Otherwise moments xx yy zz; or
+        xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. The attribute is the matrix,
+        as three rows.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
@@ -176,12 +176,12 @@ class Body:
 
     @property
     def origin(self) -> Vector:
-        """Origin of the frame of the body, that of the world in the reference configuration."""
+        """Origin of the frame of the body: the world origin in the reference configuration."""
         return (0.0, 0.0, 0.0)
 
     @property
     def axes(self) -> Axes:
-        """Unit vectors of its frame, those of the world in the reference configuration."""
+        """Unit vectors of the frame of the body: the world axes in the reference configuration."""
         return WORLD
 
 
@@ -203,8 +203,8 @@ class Joint:
         Axis in the reference configuration, of any length; the first of two for universal and planar joints.
     axis2 : (3,) float, optional
         Second axis of a universal joint (carried by the first), or second direction of a planar joint.
-        Spherical and free joints may have both: x and y of the axes, carried by the first body, along and
-        about which their coordinates are; by default those of the world.
+        Spherical and free joints may have both, as the x and y axes of their coordinates, carried by the
+        first body; by default the world axes.
     value : float or sequence of float
         Value of each coordinate in the reference configuration (angles in radians). It sets the origin of the
         coordinate and does not move the bodies.
@@ -218,14 +218,15 @@ class Joint:
         Lower and upper limit of the coordinate, or of each coordinate that has a value; may be infinite.
         Functions with an argument `limits` respect them if it is True.
     effort_limits, rate_limits : float, (2,) float or sequence of them, optional
-        Limits of the effort of an actuator at the coordinate, and of the rate: of the magnitude, or a lower
-        and an upper one; one for each coordinate. `trajectory.fastest` and `uniform`, `distribute` and
-        `controllers.Sampled` respect them if their arguments of these names are True.
+        Limits of actuator effort and rate, one for each coordinate: a magnitude, or a lower and an upper
+        limit. `trajectory.fastest` and `uniform`, `distribute` and `controllers.Sampled` respect them if
+        their arguments of these names are True.
     swing : float, optional
         Largest swing of a universal or spherical joint in radians: the angle between two directions, one in
         each body, that coincide in the reference configuration. A limit like those of coordinates.
     swing_axis : (3,) float, optional
-        That direction; by default the normal of both axes of a universal joint. Needed for spherical joints.
+        Direction for `swing`; by default the normal of both axes of a universal joint. Needed for spherical
+        joints.
     """
 
     name: str
@@ -441,7 +442,7 @@ class Frame:
     """Frame fixed in a body or in ground, such as that of a tool, described in the reference configuration.
 
     Its rows are those of a body: x y z of the origin, then wx wy wz. `Configuration.pose` returns its pose in
-    the world, and `Mechanism.at` takes one.
+    the world, and `Mechanism.at` accepts a pose.
 
     Parameters
     ----------
@@ -450,8 +451,8 @@ class Frame:
     body : str
         The body (or ground) that carries it.
     origin : (3,) float
-        Origin in the reference configuration, in world coordinates. The default is that of the world, and of
-        the link in `from_dh`.
+        Origin in the reference configuration, in world coordinates. By default the world origin; in
+        `from_dh`, that of the link.
     axes : (3, 3) float or scipy.spatial.transform.Rotation
         Unit vectors along the axes x, y and z in the reference configuration, each with its world components,
         so that ``axes[0]`` is the axis x. A rotation matrix R has them as columns: give ``R.T``, or a SciPy
@@ -461,7 +462,7 @@ class Frame:
     Raises
     ------
     ModelError
-        For axes that are not orthogonal or left-handed, or numbers that are missing.
+        If axes are not orthogonal or are left-handed, or numbers are missing.
 
     Examples
     --------
@@ -506,7 +507,7 @@ COM = "com"
 class CenterOfMass:
     """Centre of mass of all moving bodies or of some, as an output with the rows x y z.
 
-    Every mechanism has that of all its bodies, called "com", unless another part has this name.
+    Every mechanism has the centre of mass of all bodies, called "com", unless another part has this name.
 
     Parameters
     ----------
@@ -542,7 +543,7 @@ def _different_names(owner: str, key: str, value: Any) -> tuple[str, ...]:
 
 
 def _right_handed(name: str, given: Any) -> Axes:
-    """Return three orthogonal unit vectors, from vectors that may be rounded, or a SciPy `Rotation`."""
+    """Return three orthonormal vectors from possibly rounded vectors or a SciPy `Rotation`."""
     label = f"Frame '{name}'"
     a = reals(given.as_matrix().T if hasattr(given, "as_matrix") else given)
     if a is None or a.shape != (3, 3):
@@ -588,7 +589,7 @@ class Distance:
     limits : (float, float), optional
         Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
     effort_limits, rate_limits : float or (2,) float, optional
-        Limits of the force of an actuator, and of the rate, as in `Joint`.
+        Limits of the actuator force and of the rate, as in `Joint`.
     """
 
     name: str

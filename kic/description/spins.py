@@ -2,8 +2,8 @@
 
 A rod between two spherical joints is the usual case. The spin is held by a universal joint in place of one of
 them, which is the standard model of such a rod, or by a fixed hinge along the line. Only the geometry of the
-reference configuration is used, so that large mechanisms take no time. These spins exist in every
-configuration, and are a part of `Mobility.passive_freedoms`.
+reference configuration is used, which is fast for large mechanisms. These spins exist in every configuration,
+and are a part of `Mobility.passive_freedoms`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LINE_RTOL = 1e-9
 # the largest share of the extent that counts as one line, however rounded the loops are
 LINE_RTOL_MAX = 1e-3
 # distance of a centre of mass from the line, relative to the length between the joints, beyond which a body
-# on a hinge is no rod but a pendulum
+# on a hinge is a pendulum, not a rod
 PENDULUM_SHARE = 0.25
 # start of a remark on spins that are held
 HELD = "spins that move nothing else are held: "
@@ -36,7 +36,7 @@ HELD = "spins that move nothing else are held: "
 class Spin:
     """Spin of bodies about the line through some joints.
 
-    `held` is the joint that holds it in place of the one with the same name, or None for a `reason`.
+    `held` is the joint that replaces the one of the same name to hold the spin; None for a `reason`.
     """
 
     bodies: tuple[str, ...]
@@ -47,7 +47,7 @@ class Spin:
 
 @dataclass
 class _Rod:
-    """Candidate: the nodes of a group of bodies, its joints to others, the line's point and direction."""
+    """Candidate rod: a group of bodies, its joints to other bodies, and a point and direction of the line."""
 
     bodies: tuple[str, ...]
     ends: list[Joint]
@@ -74,7 +74,7 @@ def find_spins(description: MechanismDescription, free: Iterable[str] = ()) -> l
         before = len(waiting)
         for k in list(waiting):
             rod = rods[k]
-            # an end at a body that spins itself holds nothing
+            # an end at a body that itself spins cannot hold a spin
             steady = [j for j in rod.ends if all(b in rod.bodies or b not in loose for b in j.bodies)]
             if rod.reason or steady:
                 waiting.remove(k)
@@ -108,7 +108,8 @@ def free_remarks(spins: Iterable[Spin]) -> list[str]:
 
 
 class _Graph:
-    """Bodies as nodes: `unit` of those that fixed joints connect, `group` of those that may slide, too."""
+    """Graph of bodies: `unit` numbers sets joined by fixed joints, `group` also those joined by sliding ones.
+    """
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description
@@ -138,7 +139,7 @@ class _Graph:
         return components(links, len(self.names))
 
     def rods(self) -> list[_Rod]:
-        """Return the groups that can turn about the line through all their joints."""
+        """Return the groups that can rotate about the line through all their joints."""
         ends: dict[int, list[Joint]] = {}
         for joint in self.description.joints:
             groups = {int(self.group[self.index[body]]) for body in joint.bodies}
@@ -203,7 +204,7 @@ class _Graph:
         return len(ends) > len(set(ends.values()))
 
     def _load_beside(self, rod: _Rod) -> str:
-        """Return why the spin of a rod does work on loads; '' if it does not, but for its weight."""
+        """Return the reason that a spin does work on loads other than weight; '' if it does not."""
         d = self.description
         loads = [(s.name, name) for s in d.springs for name in s.points]
         loads += [(force.name, force.point) for force in d.forces]
@@ -214,7 +215,7 @@ class _Graph:
         return f"'{turned[0]}' turns it" if turned else ""
 
     def _hangs(self, rod: _Rod) -> bool:
-        """Return True if the centre of mass is so far beside the line that the body is no rod."""
+        """Return True if the centre of mass is so far from the line that the body is a pendulum."""
         bodies = [b for b in self.description.bodies if b.name in rod.bodies and b.mass and b.com is not None]
         if not bodies:
             return False
@@ -261,10 +262,10 @@ class _Graph:
 
 
 def _uneven(joint: Joint) -> str:
-    """Return the fields of a ball joint that depend on the axis, and that no universal joint has.
+    """Return the fields of a ball joint that a universal joint cannot represent; '' if there are none.
 
-    Dry friction that is the same about all three axes is that of no two hinges: its power is the sum of the
-    sizes of rates about other axes.
+    Isotropic dry friction cannot be split between two hinges: its power is not the sum of the magnitudes of
+    their rates.
     """
     keys = [key for key in ("damping", "armature") if len(set(getattr(joint, key))) > 1]
     keys += ["friction"] if np.any(joint.friction) else []
@@ -278,12 +279,12 @@ def _changed(joint: Joint, kind: Any, **fields: Any) -> Joint:
 
 
 def _universal(ball: Joint, reverse: bool, along: np.ndarray, hinge: np.ndarray | None) -> Joint:
-    """Return the universal joint that holds a spin in place of a ball joint.
+    """Return the universal joint that replaces a ball joint to hold the spin.
 
-    It is singular where the rod is along the axis `a` in the other body. If that body turns about a hinge,
-    the rod keeps its angle to the hinge in it, or nearly: `a` is the hinge's axis if that angle is at least
-    45 degrees, and else perpendicular to it. Damping and armature that are the same about all axes stay so,
-    because both axes are perpendicular in every configuration.
+    The joint is singular where the rod lies along the axis `a` of the other body. If that body turns about a
+    hinge, the angle between rod and hinge is almost constant: `a` is the axis of the hinge if that angle is
+    at least 45 degrees, and else perpendicular to it. Damping and armature that are equal about all axes
+    remain so, because both axes are always perpendicular.
     """
     a = hinge
     if a is None or abs(a @ along) > np.sqrt(0.5):

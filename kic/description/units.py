@@ -41,7 +41,7 @@ _ANGULAR_ROWS = ("wx", "wy", "wz", "angle", "s", "swing")
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """Names of the units of a model's numbers; angles are always in radians.
+    """Names of the units of a model; angles are always in radians.
 
     The names are labels: nothing is converted. The units must be consistent, force = mass · length / time².
     This is checked where all four names are known, such as mm, kg, s and N.
@@ -97,7 +97,7 @@ class Units:
 
 
 def _units_of_size(quantity: str, size: float) -> list[str]:
-    """Return the names of units of a size in SI."""
+    """Return the names of units with the given SI size."""
     return [name for name, value in SI_VALUES[quantity].items() if isclose(value, size, rel_tol=_SIZE_RTOL)]
 
 
@@ -149,7 +149,9 @@ def power_unit(description: MechanismDescription) -> str:
 
 
 def motor_unit(description: MechanismDescription, quantity: str) -> str:
-    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's do not give it."""
+    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's units do not define
+    it.
+    """
     u = description.units
     if quantity == "torque":
         return f"{u.force} {u.length}"
@@ -167,8 +169,8 @@ def turns_note(name: str, value: float, remedy: str) -> str:
 def warn_of_degrees(description: MechanismDescription, rows: Iterable[str], values: np.ndarray) -> None:
     """Warn of angles (..., n) of rows beyond `DEGREES_ANGLE_MIN` that are whole or half numbers.
 
-    Such numbers are typed in degrees; computed angles of many turns are almost never among them. Shafts of
-    motors and screws, whose joints are coupled, turn many times.
+    Such numbers are usually typed in degrees; computed angles are almost never whole or half numbers. Coupled
+    joints, such as shafts of motors and screws, are skipped because they turn many times.
     """
     for k, row in enumerate(rows):
         column = values[..., k].real.ravel()

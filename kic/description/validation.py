@@ -93,7 +93,7 @@ def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float,
 
 
 def bounds(owner: str, key: str, value: Any) -> tuple[float, float]:
-    """Return lower and upper limits around 0 from the limit of a magnitude, or from both."""
+    """Return lower and upper limits around 0 from a magnitude or a pair."""
     try:
         other = isinstance(value, bool | np.bool_ | str | bytes) or np.ma.is_masked(value)
         size = float("nan" if other else value)
@@ -113,7 +113,7 @@ def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
 
 
 def text(owner: str, key: str, value: Any) -> str:
-    """Return a string, which may be printed at a terminal."""
+    """Return a string that can safely be printed at a terminal."""
     if not isinstance(value, str):
         raise invalid_part(owner, key, "must be text", value)
     if printable(value) != value:
@@ -156,7 +156,7 @@ def listed(owner: str, key: str, value: Any, what: str) -> tuple[Any, ...]:
 
 
 def joint_names(owner: str, given: Any, least: int, remedy: str = "") -> tuple[str, ...]:
-    """Return the names of different joints, at least one or two."""
+    """Return the names of different joints, at least `least`."""
     names = listed(owner, "joints", given, "joint names")
     if len(names) < least or not all(isinstance(name, str) for name in names):
         count = "one joint" if least == 1 else "two joints"
@@ -180,7 +180,7 @@ def two_names(owner: str, key: str, value: Any) -> tuple[str, str]:
 
 
 def check_part(part: Any, kind: str, **validators: Callable[[str, str, Any], Any]) -> str:
-    """Check the name of a part of a kind and some of its fields; return the kind and name, for messages.
+    """Check the name and the given fields of a part; return its kind and name as a label for messages.
 
     Optional fields may be None.
     """

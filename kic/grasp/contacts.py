@@ -147,7 +147,7 @@ def contact_names(names: Any, count: int) -> tuple[str, ...]:
 def coefficient(
     name: str, value: Any, kinds: tuple[str, ...], needed: tuple[str, ...], without: str
 ) -> np.ndarray:
-    """Return coefficients (..., K): positive for kinds that need them, zero for the others."""
+    """Return coefficients (..., K): positive for kinds that need them, zero for the rest."""
     uses = np.array([kind in needed for kind in kinds])
     if not uses.any():
         return np.zeros(len(kinds))
@@ -201,7 +201,8 @@ class ContactSet(Printable):
         Inward normals of the body: the directions in which it is pushed, of any length.
     kinds : str or sequence of K str
         "point" (no friction), "friction" (a hard finger: force within the friction cone), "soft" (and a
-        moment about the normal), "pinned" (a force in any direction). A single text applies to all contacts.
+        moment about the normal), "pinned" (a force in any direction). A single string applies to all
+        contacts.
     mu : float or (..., K) array_like, optional
         Coefficients of friction; required and positive for the kinds "friction" and "soft", else ignored.
     gamma : float or (..., K) array_like, optional
@@ -235,14 +236,14 @@ class ContactSet(Printable):
     spans : tuple of slice
         Components of each contact among all m.
     basis : (W, 6)
-        Basis of the wrenches (force, moment) that count; in space the identity.
+        Basis of the wrenches (force, moment) in the plane; in space the identity.
 
     Raises
     ------
     InputError
         If a shape is wrong, there are no contacts, a kind is unknown, a normal has zero length or leaves the
         plane, a coefficient is missing or not positive, an entry is not finite, or names are not K different
-        texts.
+        strings.
 
     Examples
     --------
@@ -324,7 +325,7 @@ class ContactSet(Printable):
         self.map = self.basis @ np.swapaxes(self.columns, -1, -2)
 
     def replaced(self, **changes: Any) -> ContactSet:
-        """Return the contacts with some arguments of `ContactSet` replaced; the others keep their values.
+        """Return the contacts with some arguments of `ContactSet` replaced; the rest are kept.
 
         Examples
         --------
@@ -444,8 +445,8 @@ class ContactFrames:
 
     point: np.ndarray  # (..., K, 3): contact points, fixed to the first bodies
     axes: np.ndarray  # (..., K, 3, 3): unit vectors n, t1, t2 in rows, fixed to the second bodies
-    # (..., K, 3): axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for the
-    # others
+    # (..., K, 3): axes of the moments: t1 of the second × t2 of the first body for soft contacts, n for other
+    # types
     spin: np.ndarray
     reference: np.ndarray  # (..., 3): reference point of the object
 

@@ -1,4 +1,4 @@
-"""Form and force closure: test if contacts can resist every wrench, and find one that they cannot resist.
+"""Form and force closure: tests if contacts can resist every wrench, with proofs for both results.
 
 Force closure (Murray, Li and Sastry 1994, proposition 5.3): the grasp map has full rank, and there are forces
 strictly inside all friction cones whose resultant is zero. Form closure of first order is the same without
@@ -162,7 +162,7 @@ class SingleGrasp:
     ) -> np.ndarray:
         """Return a unit twist along the load or a world axis that no contact resists, else y normalized.
 
-        Among several, it is the one on which the load does most work.
+        Of several such twists, it is the one on which the load does the most work.
         """
         unit = np.eye(len(y))
         direction = np.zeros(len(y)) if load is None else load / np.linalg.norm(load)
@@ -277,7 +277,7 @@ def form_closure(contacts: ContactSet, *, failures: Literal["raise", "mask"] = "
     Returns
     -------
     GraspClosure
-        With a remaining twist if not closed.
+        The result, with a remaining twist if there is no closure.
 
     Raises
     ------
@@ -314,14 +314,15 @@ def force_closure(
         programs with pyramids inside and around the cones. It needs no extra solver, and raises if the two
         disagree.
     edges : int
-        Edges of each pyramid, 4 at least. For soft fingers, edges around the normal in half as many rings.
+        Number of edges of each pyramid, at least 4. For soft fingers, number of edges around the normal, in
+        half as many rings.
     failures : {"raise", "mask"}
         Treatment of inconclusive members.
 
     Returns
     -------
     GraspClosure
-        If there is no force closure, it has a load that the contacts cannot resist.
+        The result, with a load that the contacts cannot resist if there is no closure.
 
     Raises
     ------
@@ -452,7 +453,7 @@ def sphere_points(dimension: int, edges: int) -> tuple[np.ndarray, float]:
 
 
 def _simplest_direction(null: np.ndarray) -> np.ndarray:
-    """Return the direction in the span of orthonormal columns that is nearest to an axis."""
+    """Return the unit vector in the span of orthonormal columns that is nearest to an axis."""
     nearest = null @ null.T
     best = int(np.argmax(np.round(np.linalg.norm(nearest, axis=0), 9)[::-1]))
     y = nearest[:, len(null) - 1 - best]

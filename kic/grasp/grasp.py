@@ -66,10 +66,10 @@ class GraspMotion(Batched):
     normal_force : (..., K)
         Normal forces, positive in compression.
     pulling : (..., K) bool
-        Unilateral contacts that would have to pull; they separate.
+        Unilateral contacts that would be in tension; they separate.
     slipping : (..., K) bool
-        Contacts in compression that need more friction than they have: fₜ > μ fₙ, or for soft fingers
-        (fₜ / μ)² + (m / γ)² > fₙ², with the length γ of torsion.
+        Contacts in compression whose friction limit is exceeded: fₜ > μ fₙ, or for soft fingers (fₜ / μ)² +
+        (m / γ)² > fₙ², with the length γ of torsion.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class GraspMotion(Batched):
         return sheet
 
 
-# largest residual of given forces, relative to the required load; the least change corrects it
+# largest residual of given forces, relative to the required load, that a least change corrects
 GIVEN_FORCES_RTOL = 1e-6
 # largest residual, relative to the parts of the required load, that counts as balanced
 BALANCE_RTOL = 1e-9
@@ -286,7 +286,7 @@ class Grasp(Batched):
     def grip(
         self, *, criterion: Criterion = "minimum norm", normal_force_min: float = 0.0, safety: float = 1.0
     ) -> Callable[[Any, np.ndarray], np.ndarray]:
-        """Return a choice of contact forces within the friction cones, for ``g.motion(…, forces=g.grip())``.
+        """Return a function that chooses forces in the friction cones, for ``g.motion(…, forces=g.grip())``.
 
         Parameters
         ----------
@@ -369,9 +369,9 @@ class Grasp(Batched):
         """Internal loads (..., R, k): a basis of the contact loads without resultant on the object.
 
         The basis is orthonormal, with moments of soft fingers divided by the largest extent of the mechanism.
-        The first vector is the one nearest to a load along a single row. The next ones follow in the same way
-        from the remaining space. For an object that moves in a plane, loads across the plane are included:
-        its joint takes them.
+        The first vector is nearest to a load along a single row. The next vectors follow in the same way in
+        the remaining space. For an object that moves in a plane, loads across the plane are included: its
+        joint carries them.
 
         Raises
         ------
@@ -416,16 +416,16 @@ class Grasp(Batched):
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
-            Rates and accelerations of the coordinates `wrt`; at rest if left out.
+            Rates and accelerations of the coordinates `wrt`; at rest if omitted.
         wrt : str or list of str, optional
             Independent coordinates of the closed mechanism; by default those of the object.
         applied : dict of str to (..., 3) array_like, optional
             Components of named forces and moments, instead of those of the model.
         forces : "minimum norm", (..., R) array_like, or callable
             Choice among the contact loads that hold the object. "minimum norm" minimizes their sum of squares
-            (moments divided by the largest extent of the mechanism). An array gives them. A callable
-            ``forces(grasp, wrench)`` returns them (..., R) for the required loads (..., m) at the object.
-            Residuals of given loads below a millionth are corrected by the least change.
+            (moments divided by the largest extent of the mechanism). An array gives the loads. A callable
+            ``forces(grasp, wrench)`` returns the loads (..., R) for the required loads (..., m) at the
+            object. Relative residuals below a millionth are corrected by the least change.
 
         Raises
         ------
@@ -478,7 +478,8 @@ class Grasp(Batched):
         ]
 
     def _loads(self, forces: Choice, wrench: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return contact loads (..., R) for a required load (..., m), whose terms have a size (...)."""
+        """Return contact loads (..., R) for a required load (..., m), whose terms have the magnitude `size`.
+        """
         at, of = self._scales
         W, w = self._balance, wrench / at
         fine = np.isfinite(w).all(axis=-1) & np.isfinite(W).all(axis=(-2, -1))
@@ -517,7 +518,7 @@ class Grasp(Batched):
         return np.where(fine[..., None], f + np.einsum("...rm,...m->...r", inverse, residual), np.nan) * of
 
     def _raise_unbalanced(self, residual: np.ndarray, size: np.ndarray, mask: np.ndarray) -> NoReturn:
-        """Raise the error for members whose load no contact loads balance."""
+        """Raise the error for members whose load cannot be balanced by contact loads."""
         norm, failed = np.linalg.norm(residual, axis=-1).ravel(), np.flatnonzero(mask.ravel())
         worst = int(failed[np.argmax(norm[failed] / size.ravel()[failed])])
         scaled = residual.reshape(-1, residual.shape[-1])[worst]

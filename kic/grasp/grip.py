@@ -1,6 +1,6 @@
 """Grip forces: least contact forces that balance a load within friction cones and joint efforts.
 
-With the external wrench w on the body the contact forces f fulfil G f + w = 0, each within its friction cone
+With the external wrench w on the body the contact forces f satisfy G f + w = 0, each within its friction cone
 (Murray, Li and Sastry 1994, section 5.3; Boyd and Wegbreit 2007 for the cone program). Feet on the ground are
 treated as fingers; the load of a walker is its weight at its centre of mass.
 """
@@ -23,8 +23,8 @@ from kic.numerics.arrays import broadcast_batches, numbers, real_array
 from kic.numerics.display import Batched, Summary
 from kic.numerics.limits import bounds
 
-# sum of normal forces, as a share of the load, below which contacts carry nothing; the solver finds zeros
-# only to the root of its tolerance
+# sum of normal forces, as a share of the load, below which contacts carry nothing; zeros of the solver are
+# accurate only to the square root of its tolerance
 IDLE_FORCE_RTOL = 1e-4
 # smallest multiplier of an active limit, relative to the largest
 GRIP_MULTIPLIER_RTOL = 1e-6
@@ -206,7 +206,7 @@ class GripProgram:
         )
 
     def _load_share(self) -> float | None:
-        """Return the share of the load that can be held within the limits, None if not even zero load."""
+        """Return the share of the load that is feasible within the limits; None if even zero load is not."""
         if self.added is not None or not self.load.any():
             return None
         more = np.zeros_like(self.given), self.fingers, self._level, self.safety
@@ -389,7 +389,7 @@ def _joint_names(joints: Sequence[str] | None, count: int) -> tuple[str, ...]:
 
 
 def _flat_batch(a: np.ndarray, batch: tuple[int, ...], rank: int) -> np.ndarray:
-    """Return an array (B, …) with a flat batch and `rank` axes of its own."""
+    """Return an array (B, …) with a flat batch and `rank` further axes."""
     tail = a.shape[a.ndim - rank :]
     return np.broadcast_to(a, (*batch, *tail)).reshape(prod(batch), *tail)
 
@@ -500,17 +500,17 @@ def grip_forces(
 ) -> GripForces:
     """Compute the least contact forces f that hold a load, G f + w = 0, within friction and joint efforts.
 
-    The solution is checked: its resultant to 1e-9 of the load, and no margin is negative. If rounding makes a
-    margin negative, the cones are tightened by at most 1e-7 of the load. Loads that can only be held with a
-    smaller margin raise an error. The cost is accurate to 1e-8, and forces with little effect on it to the
-    square root of that.
+    The solution is checked: the resultant is accurate to 1e-9 of the load, and no margin is negative. If
+    rounding makes a margin negative, the cones are tightened by at most 1e-7 of the load. Loads that can only
+    be held with a smaller margin raise an error. The cost is accurate to 1e-8, and forces with little effect
+    on it to the square root of that.
 
     Parameters
     ----------
     contacts : ContactSet
         The contacts.
     wrench : (..., W) array_like
-        External force and moment on the body about the contacts' reference point, as weight and inertia
+        External force and moment on the body about the contacts' reference point, such as weight and inertia
         forces; in a plane two forces and a moment, in the order of ``contacts.labels``.
     criterion : {"minimum norm", "minimum largest"}
         Minimize the sum of squares of all components, moments divided by their γ; or minimize the largest
@@ -536,11 +536,11 @@ def grip_forces(
     InputError
         If a shape, word or range is wrong, or limits or `offset` lack a `jacobian`.
     SingularError
-        If the contacts cannot hold the load. Carries `twist` (W,), which they do not resist and on which the
-        load does work.
+        If the contacts cannot hold the load. The error has `twist` (W,), which they do not resist and on
+        which the load does work.
     LimitError
-        If they can, but not within the limits or with `normal_force_min`. Carries `scale`, the share of the
-        load that is held (None if none is), and `binding`, the limiting joints and contacts.
+        If they can hold it, but not within the limits or with `normal_force_min`. Carries `scale`, the share
+        of the load that is held (None if none is), and `binding`, the limiting joints and contacts.
 
     Examples
     --------
@@ -586,7 +586,7 @@ def largest_load(
     contacts : ContactSet
         The contacts.
     direction : (..., W) array_like
-        The added wrench, as `wrench` in `grip_forces`.
+        The added wrench, like `wrench` in `grip_forces`.
     wrench : (..., W) array_like, optional
         The load without addition; zero by default.
     normal_force_min, safety, jacobian, effort_limits, offset, joints, failures

@@ -158,13 +158,12 @@ class Ellipsoid(Printable):
         return _reciprocal(self.semi_axes**2)
 
     def gradient(self, *, failures: Literal["raise", "mask"] = "raise") -> np.ndarray:
-        """Compute the gradient of the manipulability along the coordinates, exactly, from the Hessian (H).
+        """Compute the exact gradient of the manipulability in the coordinates, from the Hessian (H).
 
         Parameters
         ----------
         failures : {"raise", "mask"}
-            Result for members where the manipulability is 0, which has no gradient: an error that names them,
-            or NaN.
+            Treatment of members whose manipulability is 0 and has no gradient: raise an error, or return NaN.
 
         Returns
         -------
@@ -345,7 +344,7 @@ def _reciprocal(x: np.ndarray) -> np.ndarray:
 def _principal_axes(image: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return left singular vectors (..., P, P) and singular values (..., P) of images (..., P, M).
 
-    The largest come first. Those within the `error` (..., P, M) of the entries are zero.
+    Values are in descending order; those within the `error` (..., P, M) of the entries are zero.
     """
     P, M = image.shape[-2:]
     known = np.isfinite(image).all(axis=(-1, -2))[..., None]
@@ -389,8 +388,8 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
     """Compute the gradient (..., M) of Yoshikawa's w = √det(G Gᵀ): ∂w/∂q_m = w tr(G⁺ ∂G/∂q_m).
 
-    G (..., P, M) has at most as many rows as coordinates, all of one unit. It may be scaled as S G R; then
-    H is S H R, without scaling of the differentiating index. The gradient is NaN if G is singular.
+    G (..., P, M) has at most as many rows as coordinates, all in one unit. It may be scaled as S G R; then H
+    is S H R, without scaling of the differentiating index. The gradient is NaN if G is singular.
     """
     G = numbers("G", G)
     if G.ndim < 2:
@@ -445,7 +444,7 @@ def make_ellipsoid(
     else:
         d = configuration.dynamics(wrt=wrt, failures=failures)
         rest = np.zeros(len(u.columns))
-        # without `load`, the effort that balances it
+        # without `load`, use the effort that balances it
         effort = rest if load else np.where(np.isfinite(d.load), -d.load, 0.0)
         v = rest if qd is None else qd
         bias = d.forward_dynamics(v, effort)  # raises for a singular I*

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class TaskEvaluator(Evaluator):
     """Evaluator of a task: a kernel on the tables of rows and dynamics of a program.
 
-    `_entry` is the kernel. Among its arguments, those `_batched` are sliced for threads if they have more
-    than one member, that at `_workspace` is scratch memory, and the last one are the results.
+    `_entry` is the kernel. Arguments `_batched` are sliced for threads if they have more than one member. The
+    argument `_workspace` is scratch memory, and the last one receives the results.
     """
 
     _entry: str
@@ -69,7 +69,7 @@ class TaskEvaluator(Evaluator):
         picked = np.arange(rows.height) if rows.select is None else rows.select
         columns = program.transfer.permutation
         places = [table.places[1][0], table.places[2][0] if order > 1 else 0]
-        # the kernel reads no place of dynamics that are not requested
+        # the kernel ignores entries of dynamics that are not requested
         places += [start for start, _ in dynamics.places] + [0] * (4 - len(dynamics.places))
         in_order = range(M) if columns is None else columns
         # index plan; see `kic.kernels.operational_space`
@@ -77,7 +77,7 @@ class TaskEvaluator(Evaluator):
 
     @abstractmethod
     def _allocate(self, results: Results) -> Any:
-        """Allocate results, computed from those of the rows and the dynamics."""
+        """Allocate results that are computed from those of rows and dynamics."""
 
     @abstractmethod
     def _check_regular(self, work: Any) -> None:
@@ -226,7 +226,7 @@ class OperationalSpace(Printable):
     def effort(self, force: Any, null: Any = None) -> np.ndarray:
         """Compute the efforts (..., M) for a task force (..., P): T = Gᵀ F + Nᵀ T₀.
 
-        Of efforts T₀ (`null`, (..., M)) only the null-space part Nᵀ T₀ is added.
+        Only the null-space part Nᵀ T₀ of the efforts T₀ (`null`, (..., M)) is added.
         """
         M = len(self.coordinates)
         F, T0 = self._checked(force=(force, len(self.rows)), null=(np.zeros(M) if null is None else null, M))
@@ -273,7 +273,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
     def __call__(  # type: ignore[override]
         self, state: Any, *, out: OperationalSpace | None = None, check: bool = False
     ) -> OperationalSpace:
-        """Return the dynamics at a state, in earlier results `out` if they are given."""
+        """Return the dynamics at a state; `out` reuses earlier results."""
         found: OperationalSpace = self._with_tables(state, out, check)
         self._launch(found._work)
         return found
@@ -316,7 +316,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         return self._plan, T, K, self._scaling, scratch, np.empty(len(T)), table
 
     def _allocate(self, results: Results) -> OperationalSpace:
-        """Allocate results, computed from those of the rows and the dynamics."""
+        """Allocate results that are computed from those of rows and dynamics."""
         work = self._work(results._rows, results._model)
         out = self.results(work[-1], results._batch)
         out._evaluator, out._results, out._work = self, results, work

@@ -39,7 +39,7 @@ class RowMotion:
     rate : (..., P) or None
         Rates of the rows, if those of the coordinates were given.
     table : (n,)
-        Without a batch: values, axes of the parts and G, at the places of `RowEvaluator.places`.
+        Without a batch: values, axes of the parts and G, at the offsets `RowEvaluator.places`.
     """
 
     value: np.ndarray
@@ -56,7 +56,7 @@ class RowMotion:
 
 
 def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
-    """Return rows followed, behind the selected ones, by the three axes of parts, 9 entries each."""
+    """Append the three axes of parts, 9 entries each, to rows, after the selected ones."""
     own = plain_rows(tree, [*rows.source, *(item for part in parts for item in axis_items(tree, part))])
     select = np.arange(rows.height) if rows.select is None else rows.select
     tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source", "item_of")}
@@ -71,7 +71,7 @@ class RowEvaluator:
     labels : tuple of str
         The P rows.
     turned : dict of str to list of int
-        Body or frame, and the places of its angular velocities among the rows.
+        Body or frame, and the indices of its angular velocities among the rows.
     places : tuple of int
         Offsets of axes and G in `RowMotion.table`.
     """
@@ -107,7 +107,7 @@ class RowEvaluator:
         self.places = (rows.height, full.height) if self._views else (P, P + 9 * len(self.turned))
 
     def __call__(self, state: Any, qd: Any = None, out: RowMotion | None = None) -> RowMotion:
-        """Return the motion of the rows at a state, in earlier results `out` if they are given."""
+        """Return the motion of the rows at a state; `out` reuses earlier results."""
         hot = type(state) is np.ndarray and state.shape == self._one and state.dtype is REAL
         if hot and out is not None and self._views and out._batch == ():
             out._states[0] = state
@@ -181,7 +181,7 @@ class RowFeedback:
     gains : (P, 2 P)
         Gains of errors, then of their rates.
     null_damping : float
-        Rate d (1/s) at which rates of the null space follow those wanted.
+        Rate d (1/s) at which null-space rates approach the desired ones.
     measured : bool
         True if the rows are the coordinates, so that tables (P,) hold their values only.
     """
@@ -208,11 +208,11 @@ class RowFeedback:
     def __call__(
         self, table: np.ndarray, q: np.ndarray, R: np.ndarray, qd: np.ndarray, v: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return feedback (P,), rates (P,) of the rows and null accelerations d (P z − v) (M,), all reused.
+        """Return feedback (P,), row rates (P,) and null accelerations d (P z − v) (M,), in reused arrays.
 
         `table` is that of a `RowMotion`; q, R (K, 3, 3) and qd are desired, v (M,) are the rates of the
         coordinates. The last result is arbitrary for empty z. P z is the orthogonal projection of z on the
-        null space, which is a descent direction of objectives; N z need not be one.
+        null space, which is a descent direction of objectives; N z is not, in general.
         """
         self._entry(self._plan, self._numbers, table, q, R, qd, v, z, self._scratch, self._out)
         return self._parts
@@ -222,7 +222,7 @@ def parse_pose(key: str, part: Body | Frame, given: Any) -> tuple[np.ndarray, np
     """Return position (..., 3) and orientation (..., 3, 3) of a part from a pose.
 
     A pose is a pair (p, R), a `RigidTransform` or matrix (..., 4, 4) as `Configuration.pose` returns it.
-    Raise `InputError` with the argument `key` for others.
+    Raise `InputError` with the argument `key` for other types.
     """
     if isinstance(given, tuple) and len(given) == 2:
         p, R = real_array(key, given[0]), parse_rotation(key, part.name, given[1])
@@ -326,7 +326,7 @@ class PoseMotion:
 
 
 def one_part(tree: Tree, of: str | Iterable[str]) -> Body | Frame:
-    """Return the one body or frame that is named."""
+    """Return the single body or frame named in `of`."""
     names = names_of(of, "of", 1)
     if len(names) > 1:
         raise invalid("of", "must name one body or frame", names, "Ask for the pose of each separately.")
@@ -352,7 +352,7 @@ class PoseEvaluator(Evaluator):
     def __call__(  # type: ignore[override]
         self, state: Any, qd: Any = None, out: PoseMotion | None = None, check: bool = False
     ) -> PoseMotion:
-        """Return pose and twist at a state, in earlier results `out` if they are given."""
+        """Return pose and twist at a state; `out` reuses earlier results."""
         if check is not False and flag("check", check):
             self.check(state)
         if out is None:

@@ -57,7 +57,7 @@ class RedundancyResolution(Printable):
     qd : (..., M)
         Rates q̇.
     qdd : (..., M) or None
-        Accelerations q̈; None where that of the task was not given.
+        Accelerations q̈; None if that of the task was not given.
     qddd : (..., M) or None
         Jerks q⃛, likewise.
     multiplier : (..., P)
@@ -197,12 +197,12 @@ class RedundancyResolution(Printable):
 
 
 _ndarray = np.ndarray
-# entries of the arguments of the kernel
+# indices of arguments of the kernel
 _REQUEST, _MOTION = 1, 5
 
 
 class RedundancyEvaluator(TaskEvaluator):
-    """Evaluator of the motion of the coordinates that makes a motion of a task.
+    """Evaluator of the motion of the coordinates that produces a given motion of a task.
 
     The rates are those of (4-68). The accelerations have the form (4-71), or follow from the derivative of
     (4-68) for the law "consistent". The arithmetic is in `kic.kernels.redundancy.resolution`.
@@ -268,7 +268,7 @@ class RedundancyEvaluator(TaskEvaluator):
         out: RedundancyResolution | None = None,
         check: bool = False,
     ) -> RedundancyResolution:
-        """Return the motion of the coordinates at a state, in earlier results `out` if they are given.
+        """Return the motion of the coordinates at a state; `out` reuses earlier results.
 
         `ud` and `udd` (..., P) are rates and accelerations of the task, without accelerations for order 1;
         `secondary` and `secondary_rate` (..., M) are z and ż of the null space, by default zero. Rates `qd`
@@ -378,7 +378,7 @@ class RedundancyEvaluator(TaskEvaluator):
         return [self._plan, None, T, K, matrix, motion, damping, scratch, pivots, table]
 
     def _allocate(self, results: Results) -> RedundancyResolution:
-        """Allocate results, computed from those of the rows and the dynamics."""
+        """Allocate results that are computed from those of rows and dynamics."""
         work = self._work(results._rows, results._model)
         out = self.results(work[-1], results._batch)
         out._evaluator, out._results, out._work = self, results, work
@@ -512,7 +512,7 @@ def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
 
 
 class _ResolutionProblem:
-    """Configurations with a motion of the task; one batch axis in parts."""
+    """Configurations with a motion of the task; parts have a single batch axis."""
 
     def __init__(
         self,
@@ -528,7 +528,7 @@ class _ResolutionProblem:
         self.members: Any = slice(None)
 
     def part(self, members: Any) -> _ResolutionProblem:
-        """Return the problem of some members, with a flat batch."""
+        """Return the problem of the given members, with a flat batch."""
         flat = {k: one_batch_axis(a)[members] for k, a in self.given.items()}
         states = flat_states(self.c)[members]
         null_motion = self.null_motion.part(self.c.batch, members)

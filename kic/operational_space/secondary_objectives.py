@@ -71,7 +71,7 @@ class _QuadraticObjective(Objective):
         return found
 
     def _difference(self, c: Any, u: Any) -> np.ndarray:
-        """Return x − x₀ (..., P); for cut joints, defined up to full turns, the smaller angle."""
+        """Return x − x₀ (..., P); angles known modulo full turns are reduced to ±π."""
         return model_of(c).rows(self.names, 1).layout.rows.shortest(u.values - self._rest)
 
     def rates(self, c: Any, wrt: Any, of: tuple[str, ...]) -> np.ndarray:
@@ -92,7 +92,8 @@ class _QuadraticObjective(Objective):
 
 
 class JointLimits(_QuadraticObjective):
-    """Avoid joint limits: decreases h = 1/(2n) Σ w ((x − middle) / range)² over n rows (Liégeois 1977).
+    """Avoidance of joint limits: decreases h = 1/(2n) Σ w ((x − middle) / range)² over n rows (Liégeois
+    1977).
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ class JointLimits(_QuadraticObjective):
     gain : float
         Gain of the objective.
     weights : dict of str to float, optional
-        Weights w of some rows; 1 for the others.
+        Weights w of some rows; 1 for the rest.
 
     Examples
     --------
@@ -141,7 +142,7 @@ class JointLimits(_QuadraticObjective):
 
 
 class PreferredConfiguration(_QuadraticObjective):
-    """Move rows towards preferred values: decreases h = ½ Σ (x − x₀)².
+    """Motion of rows towards preferred values: decreases h = ½ Σ (x − x₀)².
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ class PreferredConfiguration(_QuadraticObjective):
 
 
 class Manipulability(Objective):
-    """Avoid singular configurations: increases w = √det(G Gᵀ) (Yoshikawa 1985).
+    """Avoidance of singular configurations: increases w = √det(G Gᵀ) (Yoshikawa 1985).
 
     Parameters
     ----------
@@ -227,8 +228,8 @@ class NullSpaceMotion:
     """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
     An array (..., M) holds rates z, a tuple z with ż and z̈. In a metric Q other than 1, the null-space part
-    N z of the rates of objectives need not decrease them. With `projected` it is their orthogonal projection
-    P z = (1 − G⁺ G) z, which always does, and which N does not change.
+    N z of objective rates may fail to decrease the objectives. With `projected`, z is replaced by its
+    orthogonal projection P z = (1 − G⁺ G) z, which always decreases them and is not changed by N.
     """
 
     def __init__(self, given: Any, size: int, projected: bool = False) -> None:
@@ -249,7 +250,7 @@ class NullSpaceMotion:
         self._projected = projected and any(not isinstance(part, list) for part in self.parts)
 
     def part(self, batch: tuple[int, ...], members: Any) -> NullSpaceMotion:
-        """Return the motion for some members of a batch, with a flat batch."""
+        """Return the motion for the given members of a batch, with a flat batch."""
         if not self.parts:
             return self
         made = NullSpaceMotion(None, self.size)
@@ -281,7 +282,7 @@ class NullSpaceMotion:
         return any(not isinstance(part, list | Objective) for part in self.parts)
 
     def rates(self, c: Any, wrt: Any, of: tuple[str, ...], step: complex = 0.0) -> np.ndarray:
-        """Return z (..., M) at a configuration, which is a (complex) time step ahead of given arrays."""
+        """Return z (..., M) at a configuration that is a (complex) time step ahead of given arrays."""
         z = self._slope(c, wrt, of)
         if self._projected:
             z = _null_part(c.coefficients(of, order=1, wrt=wrt).G, z)[0]
@@ -340,7 +341,7 @@ def _row_part(G: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _solve(G: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return (G Gᵀ)⁻¹ y (..., P).
 
-    Where the task is singular, ε keeps the result finite; damping or an error follows there.
+    Where the task is singular, ε keeps the result finite; callers then damp it or raise an error.
     """
     size = np.sqrt((np.abs(G) ** 2).sum(axis=-1))
     size = np.where(size > 0, size, 1.0)
@@ -351,7 +352,7 @@ def _solve(G: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class NullSpaceRates:
-    """Rates z of null-space motion at one state, for control loops: of one or several objectives.
+    """Null-space rates z of one or several objectives at one state, for control loops.
 
     Rows of quadratic objectives are prepared; others are evaluated at a configuration.
     """
@@ -360,7 +361,7 @@ class NullSpaceRates:
         self._model, self._of, self._wrt = model, of, wrt
         self._size = model.transfer_for(wrt).size
         self._prepared: list[tuple[_QuadraticObjective, RowEvaluator]] = []
-        # of objectives whose rows are coordinates: z = offset − slopes · q
+        # for objectives whose rows are coordinates: z = offset − slopes · q
         self._offset, self._slopes = np.zeros(self._size), np.zeros(self._size)
         labels = list(model.transfer_for(wrt).labels)
         self._others: list[Any] = []

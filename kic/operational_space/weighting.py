@@ -70,7 +70,7 @@ def _metric(weight: Any, size: int) -> np.ndarray:
 
 
 def _damping(damping: Any) -> tuple[float, float]:
-    """Return the largest λ and the manipulability below which damping sets in, 0 for constant damping."""
+    """Return the largest λ and the manipulability below which damping begins, 0 for constant damping."""
     if damping is None:
         return 0.0, 0.0
     a = reals(damping)
@@ -153,8 +153,8 @@ class RightInverse:
 def task_scaling(model: CompiledModel, rows: Rows, weighting: Weighting, transfer: Transfer) -> np.ndarray:
     """Return scale factors (B or 1, P) that make the rows of G Q⁻¹Gᵀ dimensionless.
 
-    They are squared units of the rows over the mean diagonal entry of the weight. They measure damping and
-    rounding. A weight I* is that of the tree in the reference configuration.
+    They are squared units of the rows over the mean diagonal entry of the weight, and scale damping and
+    rounding. The weight I* is represented by the tree's mass matrix in the reference configuration.
     """
     tree = model.tree
     task = row_scales(tree, rows, model.length) ** 2

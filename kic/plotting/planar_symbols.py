@@ -27,7 +27,7 @@ _LINK_HALF_WIDTH = 0.52  # in radii of a joint
 
 
 class PlanarSymbols(Symbols):
-    """Convert marks to shapes in the plane."""
+    """Converter from marks to shapes in the plane."""
 
     def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
         super().__init__(view, size, points, order)

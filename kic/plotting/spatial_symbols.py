@@ -30,7 +30,7 @@ _SIDES = [(k, s) for k in range(3) for s in (-1, 1)]
 
 
 class SpatialSymbols(Symbols):
-    """Convert marks to shapes in an orthographic view, sorted by depth.
+    """Converter from marks to shapes in an orthographic view, sorted by depth.
 
     The other parameters are those of `Symbols`; `down` (3,) is the direction toward ground.
     """

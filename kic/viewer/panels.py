@@ -30,7 +30,7 @@ _DIGITS = 3  # decimal digits of a slider below its range
 
 
 def as_html(text: str, start: str = "", wrap: bool = True) -> str:
-    """Return HTML that shows a text as it is after a start; names, files and errors may hold tags."""
+    """Return HTML that shows `start`, and then a text with its tags escaped."""
     tag, space = ("div", "pre-wrap") if wrap else ("pre", "pre")
     style = f"font-size: small; margin: 0; overflow-x: auto; padding: 0 0.75em; white-space: {space}"
     return f'<{tag} style="{style}">{start}{escape(text)}</{tag}>'
@@ -42,7 +42,7 @@ class Panels:
     def __init__(self, viewer: Viewer) -> None:
         self.viewer, self.session, self.gui = viewer, viewer._session, viewer.server.gui
         self._dragged = False
-        # actions for the last poses of dragged handles that have not been handled
+        # pending actions for the last poses of dragged handles
         self._pulled: dict[str, Callable[[], Any]] = {}
         self._playing = threading.Event()
         self.message = self.gui.add_html("")
@@ -160,7 +160,7 @@ class Panels:
         self._on_drag(self.handle, lambda T: partial(self._pull, self.pivot.value, T[:3, 3]))
 
     def _release(self) -> None:
-        """Reset the state of a drag whose last event does not come."""
+        """Reset a drag whose last event did not arrive."""
         self._dragged = False
 
     def _on_drag(self, handle: Any, action: Callable[[np.ndarray], Callable[[], Any]]) -> None:
@@ -180,7 +180,7 @@ class Panels:
                 self._follow()
 
     def _follow(self) -> None:
-        """Move to the poses to which handles were dragged last, unless this was done."""
+        """Move to the last poses of dragged handles that are still pending."""
         for name in list(self._pulled):
             act = self._pulled.pop(name)
             self._playing.clear()
@@ -267,7 +267,7 @@ class Panels:
                 threading.Event().wait(1 / self.viewer.fps)
 
     def _show_frame(self, k: int, resting: bool = True) -> None:
-        """Show a frame, if the mechanism, which may have been changed, reaches it."""
+        """Show a frame, if the mechanism, possibly changed since, reaches it."""
         frames = self.viewer.frames
         if frames is not None and frames.ok[k]:
             self.viewer.show(frames[k], resting=resting)

@@ -1,4 +1,4 @@
-"""The server of the viewer, which imports little: pages load while a mechanism is still solved.
+"""Server of the viewer, with few imports, so that pages load while a mechanism is being solved.
 
 A request needs the token of the printed address. The token becomes a part of the path, from which the page
 derives the address of its WebSocket. A cookie would be sent to all ports of a host, and would be missing in a
@@ -58,13 +58,13 @@ _PROBES: tuple[dict[str, str], ...] = (
 _PROXY = re.compile(r"https?://([^/?#@\s]+)(?:/[^?#\s]*)?")
 _PROBE_S = 30.0  # a server that has not answered by then is stopped
 _STARTING = threading.Lock()
-# records for debugging, and of requests that are no HTTP, have the addresses of requests with the token
+# debug records, and those of requests that are not HTTP, contain addresses with the token
 _LOG = logging.getLogger(__name__)
 _LOG.setLevel(logging.INFO)
 _LOG.addFilter(lambda record: record.msg != "opening handshake failed")
-# pages that the viewer links get no token, and caches keep no page
+# linked pages receive no token, and caches store no page
 _PRIVATE = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
-# ports that browsers leave out
+# ports that browsers omit
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -90,7 +90,7 @@ class Guard:
     """Names, perhaps with a port, under which proxies serve the page."""
 
     def refused(self, connection: Any, request: Any) -> Any:
-        """Return the response to a request that is not passed on, or None."""
+        """Return the response to a rejected request, or None for an accepted one."""
         hosts, origins = request.headers.get_all("Host"), request.headers.get_all("Origin")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             return connection.respond(HTTPStatus.FORBIDDEN, _FOREIGN_HOST)
@@ -122,7 +122,7 @@ class Guard:
 
 
 def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -> Page:
-    """Return the page of a server at a port, or at the next free one."""
+    """Start a server at a port, or at the next free one, and return its page."""
     viser = import_optional("viser", "view", VISER)
     host, port = text("host", host), integer("port", port, 1, 65535)
     proxied = None if proxy is None else _PROXY.fullmatch(text("proxy", proxy))
@@ -168,7 +168,7 @@ def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -
 
 
 def _has_ipv6(name: str) -> bool:
-    """Return True if the name of a host has an address of IPv6."""
+    """Return True if a host name has an IPv6 address."""
     try:
         return bool(socket.getaddrinfo(name, None, socket.AF_INET6))
     except OSError:

@@ -29,12 +29,12 @@ from kic.report.report import coordinate_values, default_outputs
 _STEPS_MAX = 8
 # largest change of a coordinate in one step: angle in rad, length as a share of the mechanism's
 _STEP_ANGLE_MAX, _STEP_LENGTH_FACTOR = 0.4, 0.15
-# directions with smaller singular values are left out of a step, as a share of the largest
+# directions with smaller singular values are omitted from a step, as a share of the largest
 _RANK_RTOL = 1e-4
 _SHORTER_FACTOR = 0.25
 # a step must reduce the distance by this share, and distances below this share of the size are zero
 _GAIN_MIN, _DISTANCE_RTOL = 1e-3, 1e-9
-# largest difference of the coordinates of one singular configuration that is found on two ways
+# largest difference of the coordinates of one singular configuration found on two paths
 _SAME_ATOL = 1e-5
 # share of the lost direction from which a driver is marked at a dead centre
 _LOST_MIN = 0.01
@@ -94,7 +94,9 @@ class Session:
         return [joint for joint in joints if set(joint.components) <= set(self.drivers)]
 
     def drive(self, of: str) -> bool:
-        """Choose other drivers, names separated by commas; return True if they drive the mechanism here."""
+        """Choose other drivers, given as names separated by commas; return True if they drive the mechanism
+        here.
+        """
         names = names_of([name.strip() for name in of.split(",") if name.strip()], "of")
 
         def try_values() -> Configuration:
@@ -114,7 +116,9 @@ class Session:
         return self._try(partial(self._reached, wanted))
 
     def _reached(self, wanted: Mapping[str, Any]) -> Configuration:
-        """Return the configuration with values of the drivers; those without a value, such as spins, rest."""
+        """Return the configuration with values of the drivers; those without a value, such as spins, are
+        kept.
+        """
         m, near, inputs = self._solved(wanted)
         try:
             return _of(self.mechanism, m.at(inputs, near=near))
@@ -135,7 +139,7 @@ class Session:
         return m, near, {name: x for name, x in inputs.items() if name not in held} | rest
 
     def _holding(self) -> tuple[Mechanism, dict[str, str]]:
-        """Return the mechanism with a distance in place of each driver without a value, by its name.
+        """Return the mechanism with a distance for each driver without a value, and the distances by driver.
 
         The distance is between two points at a right angle about the axis of the driver, one on each body of
         its spherical joint, so that it changes with the rotation about this axis.
@@ -166,13 +170,14 @@ class Session:
         return self._held[2]
 
     def _inputs(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values of the drivers as `Mechanism.at` takes them."""
+        """Return values of the drivers as inputs of `Mechanism.at`."""
         balls = {j.name: np.stack([wanted[name] for name in j.components], axis=-1) for j in self._balls()}
         parts = {name for j in self._balls() for name in j.components}
         return balls | {name: value for name, value in wanted.items() if name not in parts}
 
     def _try(self, solve: Callable[[], Configuration]) -> bool:
-        """Take a configuration, or the one that was reached before an error, with the reason."""
+        """Set the configuration that `solve` returns or, on an error, the last one reached, with the reason.
+        """
         try:
             self.configuration, self.message, self.blocked = solve(), "", False
         except (ConfigurationError, SingularError) as error:
@@ -203,7 +208,7 @@ class Session:
         return found[kept]
 
     def _without_spins(self, c: Configuration) -> np.ndarray:
-        """Return places of joints and values of their coordinates (K, n), which no spin of a rod changes."""
+        """Return joint positions and coordinates (K, n), which do not depend on spins of rods."""
         length, columns = self.mechanism._model.length, list[np.ndarray]()
         for joint in self.mechanism.joints:
             if joint.at is not None:
@@ -215,9 +220,9 @@ class Session:
         return np.concatenate(columns, axis=-1)
 
     def singular(self, of: str) -> list[Singularity]:
-        """Return singular configurations on the way of each driver alone, the nearest first.
+        """Return singular configurations on the path of each driver alone, the nearest first.
 
-        They are those of the drivers, of the closure and, if it has enough degrees of freedom, of a part.
+        They are singularities of the drivers, of the closure and, with enough degrees of freedom, of a part.
         """
         m, start, found = self.mechanism, self.values(), list[tuple[float, Singularity]]()
         G = answer(lambda: self.configuration.coefficients([f"{of}.{x}" for x in XYZ], order=1).G)
@@ -247,7 +252,7 @@ class Session:
     def apply(self, part: str, force: np.ndarray, moment: np.ndarray) -> None:
         """Set the load: a force (3,) at a part and a moment (3,) on its body, in world axes.
 
-        The part '' removes it.
+        An empty `part` removes the load.
         """
         self.load, self._loaded = (part, force, moment), (self.mechanism, self.mechanism)
 
@@ -270,7 +275,7 @@ class Session:
         return _of(loaded, c)
 
     def change(self, part: str, at: np.ndarray) -> bool:
-        """Move a joint or point to a place (3,) of the reference configuration; return True if possible.
+        """Move a joint or point to a reference position (3,); return True if possible.
 
         The drivers keep their values as far as the changed mechanism reaches them.
         """
@@ -286,9 +291,9 @@ class Session:
         return self._try(solve)
 
     def follow(self, frames: Configuration) -> Configuration:
-        """Return configurations (F,) of the changed mechanism with the drivers' values in those before.
+        """Return configurations (F,) of the changed mechanism with the drivers' values in the given frames.
 
-        Members that it does not reach are not `ok`.
+        Members out of reach are not `ok`.
         """
         old, values = Session(frames[0]), []
         old.drivers = self.drivers
@@ -319,7 +324,7 @@ class Session:
         return np.eye(4) if body == GROUND else self.configuration._displacement(body)
 
     def stopped(self) -> np.ndarray:
-        """Return the places (n, 3) of the drivers that go no further; none unless the motion is blocked."""
+        """Return the positions (n, 3) of the drivers at a dead centre; none unless the motion is blocked."""
         if not self.blocked:
             return np.zeros((0, 3))
         c, m = self.configuration, self.mechanism
@@ -348,7 +353,7 @@ class Session:
         return np.array([largest.get(row_unit(self.mechanism, name), length) for name in self.drivers])
 
     def _place(self, joint: Joint) -> np.ndarray:
-        """Return the place (3,) of a joint; one without a point is in the middle of its neighbours."""
+        """Return the position (3,) of a joint; without `at`, the mean position of neighbouring joints."""
         near = [joint] if joint.at is not None else [j for j in self.mechanism.joints if j.at is not None]
         shared = [(j, [body for body in j.bodies if body in joint.bodies]) for j in near]
         found = [self.frame(own[0]) @ (*(j.at or ()), 1.0) for j, own in shared if own]
@@ -472,14 +477,14 @@ class Session:
 
 
 def _of(m: Mechanism, c: Configuration) -> Configuration:
-    """Return configurations of a mechanism with the same tree."""
+    """Convert configurations to a mechanism with the same tree."""
     if model_of(c) is m._model:
         return c
     return Configuration(m._model, c.batch, np.reshape(c.state, (-1, c.state.shape[-1])), c.ok)
 
 
 def answer(ask: Callable[[], Any]) -> Any:
-    """Return the answer to a question, or the reason why there is none."""
+    """Call a function; return its result, or the message of its error."""
     try:
         return ask()
     except KicError as error:

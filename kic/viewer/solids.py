@@ -36,9 +36,9 @@ _BARREL_START_FACTOR, _BARREL_END_FACTOR = 0.05, 0.6
 # half length of a rail on ground as a share of the size of the mechanism, without limits
 _RAIL_FACTOR = 0.2
 _SIDES = 24
-# more frames than these, such as those of all links of a robot, are not drawn
+# largest number of frames that are drawn; robots may have one for each link
 _FRAMES_MAX = 12
-# marks whose directions belong to another body than their place
+# marks whose directions belong to another body than their position
 _TURNED_KINDS = ("universal", "touch", "lifted")
 
 
@@ -113,7 +113,7 @@ BALL = _surface([_loop(np.sin(a), np.cos(a)) for a in np.linspace(0, np.pi, 13)]
 
 
 class SolidSymbols(SpatialSymbols):
-    """Convert marks to solids: the symbols of drawings in space, with meshes in place of outlines."""
+    """Converter from marks to solids: the symbols of spatial drawings, with meshes instead of outlines."""
 
     _solid_list: list[Solid]
 
@@ -129,7 +129,7 @@ class SolidSymbols(SpatialSymbols):
         return self._solid_list
 
     def pedestals(self, mark: Mark) -> list[Solid]:
-        """Return the solids on ground below a joint, which do not turn with its body."""
+        """Return the solids on ground below a joint, which do not rotate with its body."""
         self._solid_list = []
         axis = mark.directions[0] if mark.kind in ("revolute", "cylindrical") else None
         if mark.kind == "prismatic":
@@ -327,7 +327,7 @@ def displacements(configuration: Configuration) -> dict[str, np.ndarray]:
 
 
 def joined_meshes(meshes: Sequence[Mesh]) -> Mesh:
-    """Return all meshes as one."""
+    """Join meshes to one."""
     starts = np.cumsum([0, *(len(one.vertices) for one in meshes)])
     faces = [one.faces + start for one, start in zip(meshes, starts, strict=False)]
     return Mesh(np.concatenate([one.vertices for one in meshes]), np.concatenate(faces))

@@ -49,8 +49,8 @@ class Viewer:
     configuration : Configuration
         The configuration that is shown.
     frames : Configuration or None
-        Configurations (F,) of a motion. After a change of the mechanism in the viewer they are those of the
-        changed one with the same values of the drivers; those out of reach are not `ok`.
+        Configurations (F,) of a motion. After a change in the viewer, these are configurations of the changed
+        mechanism with the same values of the drivers; those out of reach are not `ok`.
     t : (F,) or None
         Times of the frames, if known.
     """
@@ -111,7 +111,7 @@ class Viewer:
         camera.near, camera.far = 0.01 * wide, 100.0 * wide
 
     def _rebuild(self) -> None:
-        """Make the solids of the mechanism anew."""
+        """Rebuild the solids of the mechanism."""
         self._scene = SolidScene(self.configuration, self._visuals)
         for place in ("/bodies", "/links"):
             self.server.scene.remove_by_name(place)
@@ -119,7 +119,7 @@ class Viewer:
         self._drawn: dict[str, np.ndarray] = {}
 
     def _add_parts(self, place: str, opacity: float | None = None) -> dict[str, Any]:
-        """Add the parts below a place and return the frames of the bodies."""
+        """Add the parts below a node of the scene, and return the frames of the bodies."""
         scene, parts = self.server.scene, self._scene.parts
         names = dict.fromkeys(part.body for part in parts)
         bodies = {body: scene.add_frame(f"{place}/{k}", show_axes=False) for k, body in enumerate(names)}
@@ -141,7 +141,7 @@ class Viewer:
         ----------
         configuration : Configuration
         resting : bool
-            False during a motion, when the tables of numbers are not updated.
+            False during a motion, when tables of numbers are not updated.
         """
         with self._lock:
             self._session.configuration = configuration
@@ -165,7 +165,7 @@ class Viewer:
                 self._see(self._panels, resting)
 
     def _see(self, panels: Panels, resting: bool) -> None:
-        """Show what is chosen: ellipsoid, forces, centre of mass, traces and numbers."""
+        """Show the selected results: ellipsoid, forces, centre of mass, traces and numbers."""
         session, scene, size = self._session, self.server.scene, self._scene.size
         c, of = self.configuration, panels.of.value
         longest = 0.24 * float(np.ptp(self._scene.extent, axis=0).max())
@@ -185,7 +185,7 @@ class Viewer:
         found = answer(session.loaded(c).joint_forces) if panels.forces.value else None
         arrows = dict[str, tuple[list[np.ndarray], list[np.ndarray], str]]()
         if isinstance(found, JointForces):
-            # the force of a sliding pair has no place of its own
+            # the force of a sliding pair has no point of application
             placed = [found[j.name] for j in session.mechanism.joints if j.at is not None and j.name in found]
             if placed:
                 arrows["forces"] = [w.point for w in placed], [np.nan_to_num(w.force) for w in placed], BLUE
@@ -318,7 +318,7 @@ def view(
 ) -> Viewer:
     """Show a mechanism, a configuration or a motion in the browser; see `Configuration.view`.
 
-    `page` is that of `serve`, if it runs already.
+    `page` is a result of `serve` for a server that is already running.
     """
     import_optional("viser", "view", VISER)
     if isinstance(motion, Mechanism):

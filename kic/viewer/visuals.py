@@ -60,10 +60,10 @@ class Folders:
         self.bytes = 0
 
     def find(self, name: str) -> Path | None:
-        """Return the file of a mesh, or None if it is in none of the directories.
+        """Return the file of a mesh, or None if no directory contains it.
 
         Names are relative to the file, to the directories above it in its package, or to further ones. Files
-        elsewhere, to which a name, an address or a symbolic link may lead, are not read.
+        elsewhere, to which a name, an address or a symbolic link may refer, are not read.
         """
         scheme, _, path = name.rpartition("://")
         if scheme in ("http", "https"):
@@ -73,7 +73,7 @@ class Folders:
         names = [path, unquote(path)]
         names += [one.partition("/")[2] for one in names if scheme in ("package", "model")]
         places = [os.path.normpath(base / one) for base in self._bases for one in names]
-        # a name of Windows may lead to another computer, which is not asked
+        # a Windows path may refer to another computer, which is not contacted
         named = (one for one in places if _is_in(one, self._named) and os.path.isfile(one))
         return next((one for one in map(Path.resolve, map(Path, named)) if _is_in(one, self._allowed)), None)
 
