@@ -11,11 +11,11 @@ A `Mechanism` describes bodies and joints. `Mechanism.at` solves a configuration
     d = c.dynamics()                            # mass matrix, Christoffel symbols, loads
     d.inverse_dynamics(qd, qdd)                 # T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
 
-Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not
-finite and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates;
-`InertiaError` if masses or inertias are needed and missing; `ModelError` for descriptions with numbers that
-no mechanism has; and `MissingExtraError` if an optional package is not installed. Docstrings list these
-errors only if there is more to say. Their examples assume ``import kic`` and ``import numpy as np``.
+Every function raises `InputError` for arguments of a wrong shape, type or range, entries that are not finite
+and batches that do not broadcast; `UnknownNameError` for unknown names, with the candidates; `InertiaError`
+if masses or inertias are needed and missing; `ModelError` for descriptions that no mechanism satisfies; and
+`MissingExtraError` if an optional package is not installed. Docstrings list these errors only if there is
+more to say. Their examples assume ``import kic`` and ``import numpy as np``.
 
 Notation
 --------
@@ -157,7 +157,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# public names by the module they are from, or are
+# public names by their module; some names are modules
 _NAMES = {
     "analysis.sensitivity": "sensitivity",
     "configuration": "Configuration",
@@ -208,7 +208,7 @@ _COUNTERPARTS = {
 
 
 def _import_name(owner: str, name: str) -> Any:
-    """Import a public name of a module on its first use, with no more packages than it needs."""
+    """Import a public name of a module on its first use, with only the packages that it needs."""
     module = import_module(owner)
     homes: dict[str, str] = vars(module)["_HOME"]
     if name not in homes:

@@ -1,4 +1,4 @@
-"""``python -m kic`` is the command ``kic``."""
+"""Entry point of ``python -m kic``, the command ``kic``."""
 
 from __future__ import annotations
 

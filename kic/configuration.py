@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 class Animated:
     """Mixin of motions that can be animated.
 
-    A `Simulation` is interpolated at the times of the frames; of other motions the nearest samples are shown.
+    A `Simulation` is interpolated at the times of the frames; for other motions, the nearest samples are
+    shown.
     """
 
     def animate(
@@ -135,8 +136,8 @@ class Animated:
         trace : str or list of str, optional
             Points, frames, centres of mass and bodies whose curves are shown.
         host : str
-            Address at which the page is served; by default only this computer can open it. "0.0.0.0", or
-            "::" for IPv6, allows everyone who has the token, and a warning says so.
+            Address at which the page is served; by default only this computer can open it. "0.0.0.0", or "::"
+            for IPv6, allows everyone who has the token, with a warning.
         port : int
             Port of the page; the next free one if it is in use.
         proxy : str, optional
@@ -161,7 +162,8 @@ class Animated:
         ModelFileError
             If the file of the visual meshes cannot be read.
         InputError
-            As `animate`; also if the host is not an address of this computer, or the proxy none of a page.
+            As `animate`; also if the host is not an address of this computer, or the proxy is not the address
+            of a page.
 
         Examples
         --------
@@ -185,7 +187,7 @@ class Configuration(Printable, Tabular, Animated):
     Attributes
     ----------
     ok : (...) bool
-        Mask of the members that were solved; the others are NaN in every result.
+        Mask of the members that were solved; unsolved members are NaN in every result.
     state : (..., S)
         State of the spanning tree, the input of prepared evaluators: one number for each revolute or
         prismatic joint, a unit quaternion (w, x, y, z) for each spherical joint.
@@ -436,10 +438,10 @@ class Configuration(Printable, Tabular, Animated):
     def pose(self, of: str) -> RigidTransform:
         """Return the pose of a frame in the world, or the displacement of a body, as a `RigidTransform`.
 
-        The pose of a `Frame` maps its own coordinates to world coordinates: it is the matrix T₀ₙ of a robot,
-        in one call. A body has no axes of its own. Its pose is that of a frame in it which coincides with the
-        world in the reference configuration, and so its displacement from the reference configuration:
-        ``pose.apply(p)`` is the current place of the body's point with reference position p.
+        The pose of a `Frame` maps its own coordinates to world coordinates, like the matrix T₀ₙ of a robot. A
+        body has no axes of its own. Its pose is its displacement from the reference configuration, where a
+        frame in it coincides with the world: ``pose.apply(p)`` is the current position of the body's point
+        with reference position p.
 
         Parameters
         ----------
@@ -475,9 +477,9 @@ class Configuration(Printable, Tabular, Animated):
         return RigidTransform.from_matrix(self._pose(of))
 
     def _displacement(self, of: str) -> np.ndarray:
-        """Return the displacement (..., 4, 4) of a body, or of a frame with it, from the reference.
+        """Return the displacement (..., 4, 4) of a body, or of a frame's body, from the reference.
 
-        Unsolved members are NaN; complex numbers and symbols are those of the configuration.
+        Unsolved members are NaN; complex numbers and symbols are kept.
         """
         T = self._pose(of)
         part = self._model.description._parts[of]
@@ -597,8 +599,7 @@ class Configuration(Printable, Tabular, Animated):
             Coordinates: joints, points, body motion, distances, or single rows of them, as many as the
             mechanism has degrees of freedom. By default the mechanism's own.
         failures : {"raise", "mask"}
-            Result for members where the coordinates cannot drive the mechanism: an error that names them, or
-            NaN.
+            Treatment of members whose coordinates cannot drive the mechanism: raise an error, or return NaN.
 
         Returns
         -------
@@ -651,8 +652,8 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in the axes that each has (world or body), in place of
-            those of the model.
+            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            model.
         motors : bool
             True to add the rotors of the motors and their damping (eq 2-237). Otherwise efforts are those at
             the joints.
@@ -697,7 +698,7 @@ class Configuration(Printable, Tabular, Animated):
         loads: Loads | None = None,
         **batches: Any,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None, dict[str, Any]]:
-        """Return states (B, S), motions (B, m), applied forces, and the other arguments of programs.
+        """Return states (B, S), motions (B, m), applied forces, and further arguments of programs.
 
         `applied` are forces of `loads`, by default those of the mechanism; `batches` are further shapes.
         """
@@ -789,7 +790,7 @@ class Configuration(Printable, Tabular, Animated):
         motors: bool = False,
         failures: Literal["raise", "mask"] = "raise",
     ) -> np.ndarray:
-        """Compute the efforts of a motion (inverse dynamics), without forming I* and P*.
+        """Compute the efforts that produce a motion (inverse dynamics), without forming I* and P*.
 
         T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by the Newton–Euler algorithm. Without `qdd` it is the
         bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
@@ -797,12 +798,12 @@ class Configuration(Printable, Tabular, Animated):
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
-            Velocities and accelerations of the coordinates, by default zero. Plain numbers are accepted
-            for one coordinate.
+            Velocities and accelerations of the coordinates, by default zero. Scalars are accepted for one
+            coordinate.
         wrt, applied
             As in `dynamics`.
         loads : bool
-            False to leave out gravity, forces, springs and dampers.
+            False to omit gravity, forces, springs and dampers.
         motors, failures
             As in `dynamics`; with `motors`, the rotors are added.
 
@@ -822,7 +823,7 @@ class Configuration(Printable, Tabular, Animated):
         >>> c.inverse_dynamics(), c.inverse_dynamics(qdd=[1.0, 0.0], loads=False).round(3)
         (array([19.62 ,  4.905]), array([2.667, 0.833]))
 
-        With one degree of freedom, numbers serve as rates and accelerations:
+        With one degree of freedom, scalars are accepted as rates and accelerations:
 
         >>> kic.load("four-bar").at(1.2).inverse_dynamics(6.0, 0.0).round(4)
         array([0.0691])
@@ -854,8 +855,8 @@ class Configuration(Printable, Tabular, Animated):
         Parameters
         ----------
         qd, effort : (..., M) array_like, optional
-            Velocities of the coordinates and efforts at them, by default zero. Plain numbers are accepted
-            for one coordinate. A dict gives efforts of rows by name, such as actuators.
+            Velocities of the coordinates and efforts at them, by default zero. Scalars are accepted for one
+            coordinate. A dict gives efforts of rows by name, such as actuators.
         wrt, applied, motors, failures
             As in `dynamics`.
 
@@ -993,13 +994,13 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in the axes that each has (world or body), in place of
-            those of the model.
+            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            model.
         actuators : str or list of str, optional
             Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
-            effort at a joint acts between its two
-            bodies, one at a distance between its two points, and one at a row of a point or of a body is an
-            external force or moment. There may be more actuators than degrees of freedom.
+            effort at a joint acts between its two bodies, one at a distance between its two points, and one
+            at a row of a point or of a body is an external force or moment. There may be more actuators than
+            degrees of freedom.
         criterion : {None, "minimum norm"}
             Choice of undetermined components: none, or those that minimize the sum of (force · L)² + moment²
             over all joints, and over the actuators if they are redundant. Moments are about the points of the
@@ -1153,13 +1154,13 @@ class Configuration(Printable, Tabular, Animated):
         effort_limits : float, (A,) or (2, ..., A) array_like, dict of str to those, or True, optional
             Magnitudes, or lower and upper limits, which are never exceeded: ``{"L1": 20.0, "L2": (-9, 0)}``;
             (2, 1) numbers are one pair for all. They may be infinite unless the criterion divides by them.
-            True stands for `Mechanism.effort_limits`.
+            True selects `Mechanism.effort_limits`.
         preload : (..., A) array_like, or dict of str to (...) array_like, optional
-            Efforts of the actuators, whose part that does no work is added, as nearly as the limits allow.
+            Efforts of the actuators; their component that does no work is added, as nearly as limits allow.
         wrt : str or list of str, optional
             Coordinates of the effort, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
-            Result for members without solution: an error that names them, or NaN.
+            Treatment of members without solution: raise an error, or return NaN.
 
         Returns
         -------
@@ -1261,7 +1262,7 @@ class Configuration(Printable, Tabular, Animated):
         -------
         Dynamics
             I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with the actuators as `efforts`. Its
-            `inverse_dynamics` of a motion is that of `dynamics`, distributed.
+            `inverse_dynamics` gives the efforts of `dynamics`, distributed to the actuators.
 
         Raises
         ------
@@ -1294,7 +1295,7 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
-            Result for members where the task is singular: an error that names them, or NaN.
+            Treatment of members whose task is singular: raise an error, or return NaN.
 
         Returns
         -------
@@ -1412,7 +1413,7 @@ class Configuration(Printable, Tabular, Animated):
         of : str or list of str
             Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
         ud, udd, uddd : (..., P) array_like
-            Rates, accelerations and jerks of the task, up to the order wanted. Their batch broadcasts with
+            Rates, accelerations and jerks of the task, up to the desired order. Their batch broadcasts with
             that of the configuration.
         qd : (..., M) array_like, optional
             Current rates in place of `ud`, for the law "instantaneous".
@@ -1430,11 +1431,11 @@ class Configuration(Printable, Tabular, Animated):
             λ; or the largest λ and the manipulability w₀ below which λ² grows from 0 as (1 − w²/w₀²)² of the
             largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, without units: lengths
             among the rows are divided by the characteristic length, Q by the mean of its diagonal, as is w =
-            √det. `missed` has the resulting error of the task.
+            √det. `velocity_residual` has the resulting error of the task.
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         failures : {"raise", "mask"}
-            Result for members where the task is singular: an error that names them, or NaN.
+            Treatment of members whose task is singular: raise an error, or return NaN.
 
         Returns
         -------
@@ -1483,8 +1484,8 @@ class Configuration(Printable, Tabular, Animated):
         order : {1, 2, 3}
             Highest order of `Grasp.relative`.
         failures : {"raise", "mask"}
-            Result for members where these coordinates cannot drive fingers and object, or where, in
-            `Grasp.motion`, the contacts cannot hold it: an error that names them, or NaN.
+            Treatment of members whose coordinates cannot drive fingers and object or, in `Grasp.motion`,
+            whose contacts cannot hold it: raise an error, or return NaN.
 
         Returns
         -------
@@ -1533,7 +1534,7 @@ class Configuration(Printable, Tabular, Animated):
         coordinates. A revolute joint is drawn at its `at`; spatial joints with a common position are offset
         along their axes. A distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
         The first and the last member of a batch are drawn in full, at most ten evenly spaced members between
-        them are faded. Unsolved members are left out.
+        them are faded. Unsolved members are omitted.
 
         Parameters
         ----------
@@ -1546,8 +1547,8 @@ class Configuration(Printable, Tabular, Animated):
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default a new figure with the width of a journal column.
         columns : int, optional
-            Largest number of drawings in a row, to draw the valid members of a batch side by side on one
-            scale, such as all assembly modes, with their indices as titles. By default they are one drawing.
+            Largest number of drawings in a row, to draw the valid members of a batch side by side at one
+            scale, such as all assembly modes, with their indices as titles. By default all share one drawing.
 
         Returns
         -------
@@ -1655,12 +1656,13 @@ class Configuration(Printable, Tabular, Animated):
             Rates and accelerations of the nominal motion; zero by default.
         effort : (..., M) array_like, or dict of str to float, optional
             Efforts of the nominal motion, in place of `qdd`. A dict gives those of actuators by name. These
-            stay constant where the mechanism deviates, so that K has −Σ T_i H_i, and δT are further efforts.
+            stay constant when the mechanism deviates, so that K includes −Σ T_i H_i, and δT are additional
+            efforts.
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in the axes that each has (world or body), in place of
-            those of the model.
+            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            model.
         motors : bool
             True to include the rotors of the motors and their damping, as in `dynamics`.
         failures : {"raise", "mask"}
@@ -1711,8 +1713,8 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, in the axes that each has (world or body), in place of
-            those of the model.
+            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            model.
         failures : {"raise", "mask"}
             As in `coefficients`.
 
@@ -1724,8 +1726,8 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            If there are no motors, a shape is wrong, jerks are missing, the motors cannot make the motion, or
-            there are more motors than degrees of freedom, which leaves torques undetermined.
+            If there are no motors, a shape is wrong, jerks are missing, the motors cannot produce the motion,
+            or there are more motors than degrees of freedom, which leaves torques undetermined.
         SingularError, InertiaError
             As `dynamics`; also if motors depend on one another.
 

@@ -60,7 +60,7 @@ class KicError(Exception):
         return self.message
 
     def place(self, members: Any, batch: tuple[int, ...]) -> None:
-        """Convert positions in `failed`, counted among some members, to indices of the batch."""
+        """Convert positions in `failed`, counted among `members`, to indices of the batch."""
         failed = self.numbers.get("failed", ())
         # positions are numbers or indices (k,); others, and those of position problems, are placed already
         if isinstance(self, ConfigurationError) or any(isinstance(k, tuple) and len(k) != 1 for k in failed):
@@ -217,7 +217,7 @@ class LoopError(KicError, ValueError):
 
 
 def either(words: Iterable[str], conjunction: str = "or") -> str:
-    """Return words as in "a, b or c"."""
+    """Join words as in "a, b or c"."""
     *most, last = words
     return f"{', '.join(most)} {conjunction} {last}" if most else last
 
@@ -228,7 +228,7 @@ def counted(n: int, noun: str, several: str = "") -> str:
 
 
 def coordinates_named(n: int) -> str:
-    """Return the part of a sentence on the number of coordinates that a call names."""
+    """Return a clause with the number of named coordinates, such as "1 coordinate was named"."""
     return f"{counted(n, 'coordinate')} {'was' if n == 1 else 'were'} named"
 
 
@@ -290,7 +290,7 @@ def unfinished_type(part: str, name: str, kind: str, what: str, where: str) -> M
 def unknown(
     kind: str, name: Any, owner: str, candidates: Iterable[str], instead: str = "", *, quoted: bool = True
 ) -> UnknownNameError:
-    """Make the error for an unknown name, with what it is `instead`, the nearest and all known names.
+    """Make the error for an unknown name; it states what the name is `instead`, and suggests candidates.
 
     An owner that has no name of its own, such as "these forces", is not `quoted`.
     """

@@ -88,10 +88,10 @@ class Mechanism(Printable, MechanismDescription):
     gravity : (3,) float, optional
         Acceleration of gravity (length/time²), in any direction; −9.81 m/s² along z by default.
     closure_tolerance : float
-        Share of its length by which a loop with rounded dimensions may contradict itself. Conditions that are
-        redundant within it are dropped, and `mobility` reports them, and whether exact ones are among them.
-        Inputs are met exactly, dropped conditions within the tolerance. It must be less than 1. Files without
-        one are read with ten times what redundant conditions miss along the motion, if that is rounding.
+        Gap that a loop with rounded dimensions may have, as a share of its length; less than 1. Conditions
+        that are redundant within it are dropped; `mobility` reports them, and whether exact ones are among
+        them. Inputs are met exactly, dropped conditions within the tolerance. Files without a tolerance are
+        read with ten times the residual of redundant conditions along the motion, if that is rounding.
     coordinates : sequence of str, optional
         Joints and distances that are the default coordinates; by default all joints that move, in their
         order. The attribute is the tuple of single coordinates, as in `Configuration.coordinates`.
@@ -101,8 +101,8 @@ class Mechanism(Printable, MechanismDescription):
         `internal_loads`, static efforts and reports use them by default. The attribute is the tuple of single
         rows.
     info : dict of str to str, or results.Info
-        Texts: `title`, a headline; `about`, a description; `source` of the numbers; and `drawing`, the
-        reference configuration. The attribute is an `Info`.
+        Texts: `title`, a headline; `about`, a description; `source` of the data; and `drawing`, the reference
+        configuration. The attribute is an `Info`.
     units : Units
         Names of the units, for labels only; angles are radians.
     remarks : sequence of str
@@ -111,7 +111,7 @@ class Mechanism(Printable, MechanismDescription):
     Raises
     ------
     ModelError
-        If the description contradicts itself: the rule, the value, and the remedy.
+        If the description contradicts itself. The message has the rule, the value and the remedy.
 
     Examples
     --------
@@ -214,18 +214,18 @@ class Mechanism(Printable, MechanismDescription):
             allowed, as many as the degrees of freedom: joints, points ("tip", "tip.x"), distances, angles of
             a planar mechanism. A body takes a `RigidTransform`, its displacement from the reference
             configuration, or a `Rotation` for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a
-            plane. A spherical joint, also in a loop, counts for as many as an orientation.
+            plane. A spherical joint, also in a loop, counts as many inputs as an orientation.
         near : Configuration, optional
             Configuration from which the solution is continued, so that the assembly mode is kept; by default
             the reference configuration. The path from its values to the inputs is followed by predictor steps
             of second order, and every step is checked: the solution never crosses a dead centre to another
-            branch. Angles of `Mobility.cuts` are known modulo full turns, and take the shorter way.
+            branch. Angles of `Mobility.cuts` are known modulo full turns, and change by the shorter arc.
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
             swings ("S1.swing"); by default none. Members beyond them have no solution. Only the
             solution is checked, not the path to it from `near`. `path` checks every member of a given path.
         failures : {"raise", "mask"}
-            Result for members without solution, or with NaN or infinite input: an error that names them, or
+            Treatment of members without solution, or with NaN or infinite input: raise an error, or return
             NaN in every result and False in ``.ok``.
 
         Raises
@@ -244,7 +244,7 @@ class Mechanism(Printable, MechanismDescription):
         >>> arm.at({"shoulder": 0.0, "elbow": [0.0, 0.1, 0.2]}).batch
         (3,)
 
-        The elbow that is bent already is kept:
+        The elbow that is already bent is kept:
 
         >>> arm.at({"tip.x": 1.0, "tip.y": 1.0}, near=arm.at([0.3, 1.2])).value("elbow").round(6)
         np.float64(1.570796)
@@ -313,19 +313,17 @@ class Mechanism(Printable, MechanismDescription):
         limits
             As in `at`, checked at each member; a path ends at the first one beyond them.
         failures : {"raise", "mask"}
-            Result for a path that cannot continue without a jump to another branch: an error with the member
-            and the reason, or NaN from there on and False in ``.ok``.
+            Treatment of a path that cannot continue without a jump to another branch: raise an error with the
+            member and the reason, or return NaN from there on and False in ``.ok``.
 
         Raises
         ------
         InputError
             As `at`; also for inputs without a batch.
         ConfigurationError
-            For paths that stop, with the attributes of that of `at`.
+            For paths that stop, with the same attributes as in `at`.
 
-        Examples
-        --------
-        A crank makes a full turn; the tip of the coupler comes back to where it was.
+        Examples -------- A crank makes a full turn; the tip of the coupler returns to its start.
 
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
@@ -358,12 +356,12 @@ class Mechanism(Printable, MechanismDescription):
         time_limit: float | None = None,
         progress: bool | None = None,
     ) -> AssemblyModes:
-        """Find the distinct configurations that have these values: other elbows, wrists, assembly modes.
+        """Find the distinct configurations (assembly modes) with given values, such as both elbows of an arm.
 
-        By default a quick search from random starts, which may miss some. With ``complete=True`` all complex
-        solutions of the closure equations are collected by monodromy loops of the inputs, and followed to the
-        values. The result states the evidence that none is missing. The loops are run once for a mechanism
-        and a choice of inputs; further values take milliseconds for each path.
+        The default is a quick search from random starts, which may miss some. With ``complete=True`` all
+        complex solutions of the closure equations are collected by monodromy loops of the inputs, and
+        followed to the values. The result states the evidence that none is missing. The loops are run once
+        for a mechanism and a choice of inputs; further values take milliseconds for each path.
 
         Parameters
         ----------
@@ -373,23 +371,23 @@ class Mechanism(Printable, MechanismDescription):
             One configuration, the first start; solutions are sorted by the distance of their joints from it.
             By default the reference configuration.
         starts : int
-            Number of starts: `near`, and random ones. For a batch, the number at the first member; an eighth
-            (at least 8) at each other, besides the solutions found at neighbours.
+            Number of starts: `near`, and random ones. In a batch, this is the number at the first member;
+            others have an eighth (at least 8), and the solutions of their neighbours.
         rng : int or numpy Generator
             Seed of the random starts.
         limits
             As in `at`. An angle may be within them modulo full turns.
         complete : bool
             True to collect all solutions; see `AssemblyModes.completeness`. The poses of bodies, points,
-            distances and joints may be given. Couplings of turns must have the ratio 1, and dimensions must
-            be exact (no `closure_tolerance`). Assembly modes of legs that are independent in each place of a
-            platform are combined.
+            distances and joints may be given. Couplings of rotations must have the ratio 1, and dimensions
+            must be exact (no `closure_tolerance`). Assembly modes of legs that are independent for each pose
+            of a platform are combined.
         certify : bool
             With ``complete=True``, True to follow the paths to the values once more in steps that are proved
             not to jump, which takes 0.01 to 1 s for each path. Solutions are certified in any case.
         time_limit : float, optional
-            With ``complete=True``, the time (s) after which loops and paths end; the result is then
-            incomplete and says so. A later call continues, also after a KeyboardInterrupt.
+            With ``complete=True``, the time (s) after which loops and paths end; the result then states that
+            it is incomplete. A later call continues, also after a KeyboardInterrupt.
         progress : bool, optional
             With ``complete=True``, show a progress bar on stderr; by default at a terminal, if it takes long.
 
@@ -398,8 +396,8 @@ class Mechanism(Printable, MechanismDescription):
         AssemblyModes
             Its `configuration` is a batch whose first axis has the solutions found, which may not be all. For
             a batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
-            every result and False in ``configuration.ok``. If none was found, it is empty, and `reason` says
-            why.
+            every result and False in ``configuration.ok``. If none was found, it is empty, and `reason`
+            states the cause.
 
         Raises
         ------
@@ -452,7 +450,7 @@ class Mechanism(Printable, MechanismDescription):
 
         The rates q̇ of `Configuration.resolve_redundancy` are integrated by the method of Dormand and Prince
         of order 8, with closed loops. At every time of `t` the configuration is corrected to the path, so
-        that the task does not drift; the coordinates may, see `TrackingResult.drift`. `prepare` gives the
+        that the task does not drift; the coordinates may, see `TrackingResult.drift`. `prepare` provides the
         same rates step by step, for a control loop.
 
         Parameters
@@ -470,13 +468,13 @@ class Mechanism(Printable, MechanismDescription):
         near : Configuration, optional
             Start, one configuration or a batch, near the path; by default the reference configuration.
         criterion, secondary, damping
-            As in `Configuration.resolve_redundancy`. A callable gets a configuration of the batch, and at the
-            end one whose first axis is time.
+            As in `Configuration.resolve_redundancy`. A callable receives a configuration of the batch and, at
+            the end, one whose first axis is time.
         gain : float
             Feedback of the task's error between the times, 1/time: u̇ = u̇ of the path + gain · error.
         exact : bool
-            True to correct configurations to the path at each time; otherwise only the gain does. With
-            damping the correction is limited.
+            True to correct configurations to the path at each time; otherwise only `gain` reduces errors.
+            With damping the correction is limited.
         wrt
             As in `Configuration.resolve_redundancy`.
         tolerance : float
@@ -580,9 +578,9 @@ class Mechanism(Printable, MechanismDescription):
     ) -> Mechanism:
         """Close loops that are open in the description, in the nearest closed configuration.
 
-        Damped Gauss–Newton steps start from `near`, or else from the described configuration, from its zero
-        within the limits of the joints, and then from samples within them; the nearest of the first solutions
-        is taken. Loops that are closed already, couplings, closed contacts and fixed distances stay so.
+        Damped Gauss–Newton steps start from `near`, or else from the described configuration, then from zero
+        coordinates clipped to the joint limits, and then from samples within them; the nearest of the first
+        solutions is taken. Closed loops, couplings, closed contacts and fixed distances are maintained.
 
         Parameters
         ----------
@@ -599,23 +597,23 @@ class Mechanism(Printable, MechanismDescription):
             Joints of the default coordinates. By default those of the description if they can drive the
             closed mechanism, else the best conditioned.
         spins : {"held", "free"}
-            "held" for `hold_spins`, except of rods whose joints have a coordinate in `coordinates`; "free" to
-            keep all spins of rods as degrees of freedom.
+            "held" for `hold_spins`, except for rods whose joints have a coordinate in `coordinates`; "free"
+            to keep all spins of rods as degrees of freedom.
 
         Returns
         -------
         Mechanism
             Described in the closed configuration, with a joint "a to b" for each loop. Coordinates keep their
-            values; rotations of free and spherical joints are at their zero. `remarks` says by how much each
-            loop was open.
+            values; rotations of free and spherical joints are at their zero. `remarks` lists the gap of each
+            loop.
 
         Raises
         ------
         ModelError
             If no configuration closes the loops. It has the name of the `loop` that remains open, and the
-            `residual` as a share of the characteristic length. Also if `near` does not close them, or only
-            beyond limits, where another start does; it has values of that as `near`. Also for open contacts
-            and swings of joints that move, which refer to the described configuration.
+            `residual` as a share of the characteristic length. Also if `near` does not close them within
+            limits, but another start does; the error has its values as `near`. Also for open contacts and
+            swings of joints that move, which refer to the described configuration.
         InputError, UnknownNameError
             For invalid loops, values or names.
 
@@ -668,13 +666,13 @@ class Mechanism(Printable, MechanismDescription):
         wrt : str or list of str, optional
             Coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
         applied : dict of str to (3,) array_like, optional
-            Components of named forces and moments, in the axes that each has (world or body), in place of
-            those of the model.
+            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            model.
         motors : bool
             True to include rotors and damping of motors in the modes, as in `Configuration.dynamics`.
         stable : bool
             True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
-            accepted, also an unstable one.
+            accepted, including unstable ones.
         limits
             As in `at`; an equilibrium beyond them is an error.
 
@@ -740,7 +738,7 @@ class Mechanism(Printable, MechanismDescription):
     def export(self) -> Exports:
         """Namespace of questions for C, FMI, CasADi, JAX, PyTorch, SymPy and NumPy, and of motor maps.
 
-        Each method returns a question; its methods `to_c`, `to_casadi`, … return it for a target.
+        Each method returns a question; its methods `to_c`, `to_casadi`, … convert it for a target.
 
         Examples
         --------
@@ -784,7 +782,7 @@ class Mechanism(Printable, MechanismDescription):
             ``effort(t, now)`` returns the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are
             their values and rates, ``now.state`` (S,) is the closed state that evaluators and controllers
             take. Or a controller of `kic.controllers` that gives efforts at them, or constant efforts. None:
-            no efforts. A number serves if there is one coordinate; this holds for all array arguments. A dict
+            no efforts. A scalar is accepted for one coordinate; this holds for all array arguments. A dict
             gives a function or a number to each actuator by name, ``{"A": f, "L2": 3.0}``.
         actuators : str or list of str, optional
             Rows where efforts act, such as ``m.actuators``: joints, distances, or rows of points and bodies,
@@ -823,7 +821,7 @@ class Mechanism(Printable, MechanismDescription):
             torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
             `kic.controllers` that gives voltages, or constant voltages; or a `Voltage`, which has currents at
             the start. Rotors, damping and circuits are then included, and efforts are added. None: the motors
-            are left out.
+            are ignored.
         integrator : str or Integrator
             Method of integration, such as "DOP853", or "Radau" for stiff motions; an `Integrator` has
             tolerances, too, and states whether to stop at contacts that open and at change points.
@@ -929,7 +927,7 @@ class Mechanism(Printable, MechanismDescription):
             Metrics: functions of a `Configuration` with a batch of n members that return n numbers, or a dict
             of several by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or
             "transmission", "min_singular_value", "static_effort" for those of `kic.metrics` without
-            arguments. The keys of a dict name the metrics; one that is called like an axis must equal it.
+            arguments. The keys of a dict name the metrics; a metric with the name of an axis must equal it.
         near : Configuration, optional
             One configuration, the start of the branch; by default the reference configuration. Open chains in
             their own coordinates need none.
@@ -993,11 +991,11 @@ class Mechanism(Printable, MechanismDescription):
         )
 
     def __getitem__(self, name: str) -> Any:
-        """Return the part of a name."""
+        """Return the part with a name."""
         return self._part(name)
 
     def replace(self, part: str | None = None, /, **changes: Any) -> Self:
-        """Return the mechanism with other fields, or with other fields of one part.
+        """Return the mechanism with changed fields, or with changed fields of one part.
 
         Parameters
         ----------
@@ -1043,7 +1041,7 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError
-            For another object.
+            For an object that is not a part.
         ModelError
             If a name is taken, or the description contradicts itself.
 
@@ -1056,7 +1054,7 @@ class Mechanism(Printable, MechanismDescription):
         return added(self, parts)
 
     def without(self, *names: str) -> Self:
-        """Return the mechanism without some parts.
+        """Return the mechanism without the named parts.
 
         Parameters
         ----------
@@ -1087,27 +1085,26 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         values : dict of str to array_like, or names
-            Values of joints and distances, as in `at`; names alone are fixed at the reference configuration,
-            without a solution. The other coordinates, also the orientations of free and spherical joints,
-            keep their values in the reference configuration, which moves there.
-            Displacements and rotations are measured from the new one, also those of spherical and free
-            joints, whose axes turn with their first bodies.
+            Values of joints and distances, as in `at`; names alone are fixed in the reference configuration,
+            without a solution. The remaining coordinates, including orientations of free and spherical
+            joints, keep their values in the new reference configuration. Displacements and rotations are
+            measured from it, and the axes of spherical and free joints turn with their first bodies.
 
         Returns
         -------
         Mechanism
-            With fewer degrees of freedom. A coupling locks the last of its joints. Motors drive those of
-            their joints that are not locked, and are left out if all are.
+            With fewer degrees of freedom. A coupling locks the last of its joints. Motors drive their
+            unlocked joints, and are omitted if all are locked.
 
         Raises
         ------
         UnknownNameError, InputError
-            For another part, or one that is fixed.
+            For a part of another kind, or one that is already fixed.
         ConfigurationError
             If there is no configuration with these values.
         ModelError
-            If locks leave a coupling with one coordinate of a joint that has several; for a joint with
-            `swing`, an angle from the reference configuration, that moves there.
+            If locks leave a coupling with one coordinate of a joint that has several, or move a joint with
+            `swing`, which is an angle from the reference configuration.
         SingularError
             For joints at rest to first order in the reference configuration, such as the rocker of a linkage
             at a dead centre, if their locks reduce the mobility.
@@ -1143,11 +1140,9 @@ class Mechanism(Printable, MechanismDescription):
             a motor drives or a coupling transmits stay, and so do passive degrees of freedom of another kind,
             such as the swivel of a knee between two ball joints.
 
-        Notes
-        -----
-        A rod keeps its spin against its weight, which turns it only if the centre of mass is beside the
-        line. The universal joint determines its angular velocity about the line, so that the moment of
-        inertia about the line takes part in dynamics.
+        Notes ----- The spin is held even against the weight, which turns a rod only if its centre of mass is
+        off the line. The universal joint determines its angular velocity about the line, so that the moment
+        of inertia about the line takes part in dynamics.
 
         See Also
         --------
@@ -1178,7 +1173,8 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError
-            If a name, or nothing, is locked. A change of the mechanism makes its locks permanent.
+            If a name is not locked, or nothing is locked. A change of the mechanism makes its locks
+            permanent.
 
         Examples
         --------
@@ -1210,7 +1206,7 @@ class Mechanism(Printable, MechanismDescription):
     def save(
         self, path: str | os.PathLike[str], *, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
     ) -> None:
-        """Write the mechanism to a file, whose suffix selects the format; TOML reads back equal.
+        """Write the mechanism to a file, whose suffix selects the format; a TOML file reads back equal.
 
         Parameters
         ----------
@@ -1247,16 +1243,16 @@ class Mechanism(Printable, MechanismDescription):
     ) -> np.ndarray:
         """Return the derivative of any result with respect to dimensions, masses and angles.
 
-        Exact, by complex step: the description gets a tiny imaginary part, and everything computed from it,
-        loop closure included, carries the derivative along. Each parameter costs one complex evaluation.
+        The derivative is exact, by complex step: the description gets a tiny imaginary part, which all
+        computations, including loop closure, propagate. Each parameter costs one complex evaluation.
 
         Parameters
         ----------
         of : callable
-            Computes the result from the mechanism it is given and returns an array of any shape, such as
-            ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
+            Function of a mechanism that returns an array of any shape, such as ``lambda m: m.at({"A":
+            1.2}).coefficients("tip").H``.
         parameters : str, dict, or list of those
-            Names of its numbers:
+            Names of parameters of the description:
 
             - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
             - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
@@ -1294,12 +1290,11 @@ class Mechanism(Printable, MechanismDescription):
         --------
         kic.sensitivity : With respect to numbers from which a function makes the mechanism.
 
-        Notes
-        -----
-        The description is one assembled configuration in world coordinates. Moving a joint there keeps the
-        loop closed and changes the links on both sides of the joint. Points, centres of mass, other joints,
-        and the coordinates' values in the reference configuration stay. A single length is a dict of weights,
-        or a number of a function that builds the mechanism again. Values that `at` is given stay.
+        Notes ----- The description is one assembled configuration in world coordinates. Moving a joint there
+        keeps the loop closed and changes the links on both sides of the joint. Points, centres of mass, other
+        joints, and the coordinates' values in the reference configuration stay. For a single length, use a
+        dict of weights, or `kic.sensitivity` with a function that builds the mechanism. Values passed to `at`
+        stay.
 
         Examples
         --------

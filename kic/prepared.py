@@ -27,7 +27,7 @@ _Names = str | Iterable[str]
 
 
 class Questions(Hinting):
-    """Base class of questions as methods, of which attribute errors name the word for another."""
+    """Base class of questions as methods, whose attribute errors suggest the name that kic uses."""
 
     _counterparts: ClassVar = {
         **dict.fromkeys(("jacobian", "hessian", "forward_kinematics", "fk"), "coefficients(of)"),
@@ -87,14 +87,14 @@ class Evaluators(Questions):
     def coefficients_and_dynamics(
         self, of: _Names, *, order: int = 2, wrt: _Names | None = None, loads: bool = True
     ) -> Tables:
-        """Return an evaluator of both by one call of the kernels."""
+        """Return an evaluator of coefficients and dynamics by one call of the kernels."""
         parts = PARTS if flag("loads", loads) else PARTS[:2]
         return Tables(self._model, names_of(of, least=1), order, parts, wrt)
 
     def inverse_dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Efforts:
         """Return an evaluator of the efforts of a motion: ``f(state, qd, qdd)``.
 
-        Without `loads`, gravity, forces, springs and dampers are left out.
+        Without `loads`, gravity, forces, springs and dampers are omitted.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class Evaluators(Questions):
         return OutputMotions(self._model, of, wrt)
 
     def operational_space(self, of: _Names, *, wrt: _Names | None = None) -> OperationalSpaceEvaluator:
-        """Return an evaluator of the dynamics of a task in its own rows `of`."""
+        """Return an evaluator of the dynamics of a task in terms of its rows `of`."""
         from kic.operational_space.operational_space import OperationalSpaceEvaluator
 
         return OperationalSpaceEvaluator(self._model, of, wrt)

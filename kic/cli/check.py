@@ -85,7 +85,8 @@ def _large_angles(mechanism: Mechanism) -> Iterator[str]:
 DISTANCE_SHARE_MAX = 20.0
 # sine of the angle between gravity and a normal that are parallel
 PARALLEL_RTOL = 1e-9
-# distance of a centre of mass from the origin, as a share of that of its joints, if it is in m beside mm
+# distance of a centre of mass from the origin, as a share of that of its joints, if it is in m and they are
+# in mm
 THOUSANDTH_MIN, THOUSANDTH_MAX = 3e-5, 3e-3
 
 

@@ -67,7 +67,7 @@ def _link_used_kernels() -> None:
         link_used_kernels()
 
 
-# arguments and the options that have their names, or others
+# arguments that are options of the same name, or of another
 _SAME = ("near", "wrt", "voltage", "current", "controller", "of", "order", "steps", "close", "question",
          "points", "degree")  # fmt: skip
 _ARGUMENTS = {"error_max": "error-max", "limits": "box", "outputs": "output", "parameters": "parameter"}

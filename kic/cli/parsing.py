@@ -1,4 +1,4 @@
-"""Parse models, configurations and numbers with units; options shared by the commands."""
+"""Parsing of models, configurations and numbers with units; options shared by the commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINE_LENGTH_MAX, LINE_LENGTH_MIN = 120, 60
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]\w*|°)?")
 _DEGREES = ("deg", "°")
-# options with angles that are rarely many turns; rates may be
+# options with angles, which rarely exceed two turns; rates may
 _CONFIGURATION_OPTIONS = ("--at", "--near", "--move", "--box")
 
 
@@ -250,7 +250,7 @@ def parse_number(mechanism: Mechanism, name: str, text: str, option: str = "--at
 
 
 def split_names(given: tuple[str, ...], option: str) -> list[str]:
-    """Return the names of an option that is repeatable or holds several, separated by commas."""
+    """Return the names given by a repeatable option, each a list separated by commas."""
     names = [name.strip() for text in given for name in text.split(",")]
     if "" in names:
         raise usage_error(f"{', '.join(given)!r} contains an empty name.", option)

@@ -96,7 +96,7 @@ def simulate(
     Rates are in rad, deg or length per unit of time. Load a saved file in Python with
     kic.results.Simulation.load(file).
 
-    Names of --effort that are no coordinates are actuators: joints, distances or rows. With --controller,
+    Names of --effort that are not coordinates are actuators: joints, distances or rows. With --controller,
     efforts act at the declared actuators. Its function takes the time and measured rows and returns one
     effort for each: def controller(t, now): return -5 * now.q - now.qd. It may be one of kic.controllers. For
     voltages of motors, define slow = kic.controllers.Sampled(controller, 1e-3, gives="voltages") and give
@@ -199,7 +199,7 @@ def _sampled(given: str | None, time: float | None) -> Sampled | None:
     try:
         there = runpy.run_path(file)
     except Exception as error:  # of the user's file
-        # arguments in the file are no options of the command
+        # arguments in the file are not options of the command
         why = f"{type(error).__name__}: {shorten_words(str(error))}".replace("`", "'")
         message = f"--controller: {file or given} cannot be run: {why}"
         raise InputError(message, key="--controller", got=given) from error

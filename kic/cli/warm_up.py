@@ -84,7 +84,7 @@ def call_kernels(models: dict[str, str]) -> None:
     """Call every kernel that models use, in all forms that are compiled separately.
 
     Sensitivities and some rates are computed from complex numbers. The order is such that two processes
-    compile few kernels twice: those that both need come late.
+    compile few kernels twice: kernels that both need come late.
     """
     from kic.analysis.sensitivity import COMPLEX_STEP, with_complex_step
     from kic.io.toml import load

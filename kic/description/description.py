@@ -91,8 +91,7 @@ class _DefaultGravity(tuple[float, float, float]):
 
 
 class _RowNames:
-    """Descriptor of an argument with names of parts, which returns their single rows; also for the default.
-    """
+    """Descriptor that returns the single rows of an argument with names of parts, or of its default."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.key, self.rows = f"_{name}", f"_{name}_rows"

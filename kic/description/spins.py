@@ -108,8 +108,7 @@ def free_remarks(spins: Iterable[Spin]) -> list[str]:
 
 
 class _Graph:
-    """Graph of bodies: `unit` numbers sets joined by fixed joints, `group` also those joined by sliding ones.
-    """
+    """Graph of bodies: `unit` numbers sets joined by fixed joints, `group` also by sliding joints."""
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description

@@ -149,9 +149,7 @@ def power_unit(description: MechanismDescription) -> str:
 
 
 def motor_unit(description: MechanismDescription, quantity: str) -> str:
-    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model's units do not define
-    it.
-    """
+    """Return the unit of a motor's "torque", "current" or "voltage"; '' if the model does not define it."""
     u = description.units
     if quantity == "torque":
         return f"{u.force} {u.length}"

@@ -318,8 +318,7 @@ class _Problem:
 
     @np.errstate(all="ignore")
     def _cells(self, t: np.ndarray, h: float) -> tuple[np.ndarray, ...]:
-        """Return error bounds of rows (B, P) and slopes (B, P, M) on cells t ± h; NaN where nothing is
-        proved.
+        """Return error bounds of rows (B, P) and slopes (B, P, M) on cells t ± h; NaN if nothing is proved.
 
         Two masks follow: cells with one closed state in the tube, and cells much smaller than the tube.
         """

@@ -314,8 +314,7 @@ def force_closure(
         programs with pyramids inside and around the cones. It needs no extra solver, and raises if the two
         disagree.
     edges : int
-        Number of edges of each pyramid, at least 4. For soft fingers, number of edges around the normal, in
-        half as many rings.
+        Edges of each pyramid, at least 4; for soft fingers, edges of each of half as many rings.
     failures : {"raise", "mask"}
         Treatment of inconclusive members.
 

@@ -478,8 +478,7 @@ class Grasp(Batched):
         ]
 
     def _loads(self, forces: Choice, wrench: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return contact loads (..., R) for a required load (..., m), whose terms have the magnitude `size`.
-        """
+        """Return contact loads (..., R) for a required load (..., m) with terms of magnitude `size`."""
         at, of = self._scales
         W, w = self._balance, wrench / at
         fine = np.isfinite(w).all(axis=-1) & np.isfinite(W).all(axis=(-2, -1))

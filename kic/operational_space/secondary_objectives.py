@@ -92,8 +92,7 @@ class _QuadraticObjective(Objective):
 
 
 class JointLimits(_QuadraticObjective):
-    """Avoidance of joint limits: decreases h = 1/(2n) Σ w ((x − middle) / range)² over n rows (Liégeois
-    1977).
+    """Avoidance of joint limits: decreases h = 1/(2n) Σ w ((x − middle) / range)² of n rows (Liégeois).
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def _panels_by_unit(
 ) -> list[Plot]:
     """Return one panel for each unit among the lines that change, at most `PANEL_LINES_MAX` lines in each.
 
-    With an axis from zero, lines whose change is not visible are left out.
+    With an axis from zero, lines whose change is not visible are omitted.
     """
     plots = []
     for unit in dict.fromkeys(units.values()):
@@ -206,8 +206,8 @@ def _set_ordinate(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
 def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: Sequence[str]) -> list[Plot]:
     """Plot the curves of points while each coordinate moves alone, such as a coupler curve.
 
-    Names or rows that belong to no point are ignored. Each point of a planar mechanism has one plot; points
-    of a spatial mechanism have a top and a front view.
+    Names or rows that do not belong to a point are ignored. Each point of a planar mechanism has one plot;
+    points of a spatial mechanism have a top and a front view.
     """
     points = list(dict.fromkeys(name.partition(".")[0] for name in names))
     points = [name for name in points if isinstance(mechanism._part(name), Point)]

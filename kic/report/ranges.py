@@ -19,7 +19,7 @@ STEPS_PER_SIDE = 60
 
 @dataclass(frozen=True, eq=False)
 class CoordinateRange:
-    """Configurations along one coordinate, with the others fixed."""
+    """Configurations along one coordinate, with the rest fixed."""
 
     name: str
     unit: str
@@ -75,7 +75,7 @@ def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> lis
 def there_and_back(configuration: Configuration) -> Configuration:
     """Return a motion (F,), about 240 frames: each coordinate alone to both ends of its range and back.
 
-    It is the configuration itself where `coordinate_ranges` is empty.
+    Without coordinate ranges, it is the configuration itself.
     """
     ranges, states = coordinate_ranges(model_of(configuration).description, configuration), []
     for one in ranges:

@@ -24,7 +24,7 @@ from kic.numerics.arrays import one_batch_axis
 from kic.numerics.display import BAR, ROUNDOFF, Summary, column, largest_of
 from kic.numerics.rotations import vector_from_matrix
 
-# with more coordinates, zero columns and the planes of P* are left out
+# with more coordinates, zero columns and the planes of P* are omitted
 FULL_TABLES_MAX = 6
 _ZEROS_OMITTED = "zero rows and columns are omitted"
 

@@ -1,4 +1,4 @@
-"""Map jobs over an executor, or serially. The results do not depend on the executor."""
+"""Mapping of jobs over an executor, or serially; the results do not depend on the executor."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ _INSTALL = "install cloudpickle, here and there, to send functions of the sessio
 
 
 class ParallelMap:
-    """Run jobs of at most `chunk` members on an executor, or serially if `executor` is None.
+    """Runner of jobs of at most `chunk` members, on an executor, or serially if `executor` is None.
 
-    `shared` is the first argument of all jobs. It is pickled once, and unpickled once in each other
-    process.
+    `shared` is the first argument of all jobs. It is pickled once, and unpickled once in each worker process.
     """
 
     def __init__(self, shared: Any, executor: Any, chunk: int) -> None:

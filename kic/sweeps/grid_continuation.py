@@ -2,7 +2,7 @@
 
 The first cell is reached from the start. Each closed cell then starts its neighbours, in waves. A cell is
 closed from the first neighbour that a continuation path connects to it (see `kic.transfer.continuation`), so
-no dead centre is crossed. Cells that a single certified Newton step reaches come first. The others follow in
+no dead centre is crossed. Cells that a single certified Newton step reaches come first. The rest follow in
 several steps, which takes long where no configuration exists. The neighbour that closes a cell depends on the
 grid alone, not on the executor.
 """
@@ -78,7 +78,7 @@ class GridContinuation:
         self.done[:] = True
 
     def _store(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
-        """Store the results of some cells."""
+        """Store the results of the given cells."""
         over = [self.limits.reason(violation) for violation in self.limits.violations(states)]
         for cell, state, reason, limit in zip(cells.tolist(), states, reasons, over, strict=True):
             self.reasons[cell] = reason or limit
@@ -92,7 +92,7 @@ class GridContinuation:
         self._store(cells, states[cells], [""] * len(cells))
 
     def _value(self, here: Configuration, name: str) -> float:
-        """Return the value of an axis at a configuration, of a spherical joint in its rotation vector."""
+        """Return the value of an axis at a configuration; axes of ball joints are rotation vectors."""
         ball = self.model.description._ball_joints.get(name.partition(".")[0])
         if ball is None:
             return float(here.value(name))

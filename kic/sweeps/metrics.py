@@ -23,7 +23,7 @@ from kic.kinematics.scaling import coordinate_limits, row_factors
 from kic.numerics.arguments import flag, names_of, text
 from kic.numerics.arrays import directions
 
-# random starts of a search for all assembly modes, of its first member
+# random starts of a search for all assembly modes of the first member
 QUICK_STARTS = 128
 Names = str | Iterable[str]
 
@@ -55,7 +55,7 @@ class Metric:
 
     @property
     def typed(self) -> str:
-        """Name of the function of `kic.metrics` that makes it."""
+        """Name of the function of `kic.metrics` that makes the metric."""
         return self.function.__name__.removeprefix("_")
 
     def __call__(self, c: Configuration) -> np.ndarray:
@@ -138,9 +138,8 @@ def _of_task(
 def transmission(*drivers: str) -> Metric:
     """Return the metric "transmission": how well inputs drive the mechanism, from 0 (singular) to 1.
 
-    It is the smallest singular value of the inputs' rows, each on its own scale, on the motions that the
-    closure leaves. This is the inverse of the largest singular value of the transfer G^φ_q. See
-    `Singularities.measures`.
+    It is the smallest singular value of the scaled rows of the inputs, on motions that the closure allows.
+    This is the inverse of the largest singular value of the transfer G^φ_q. See `Singularities.measures`.
 
     Parameters
     ----------
@@ -160,8 +159,9 @@ def transmission(*drivers: str) -> Metric:
 def mechanical_advantage(row: str, coordinate: str | None = None, *, wrt: Names | None = None) -> Metric:
     """Return the metric "mechanical advantage": the effort at a row per effort of a coordinate.
 
-    It is 1/G: without losses, an effort T of the coordinate exerts T/G at the row, if no other effort works.
-    It grows without bound towards a dead centre of the row, and is negative where the row moves backwards.
+    It is 1/G: without losses, an effort T of the coordinate exerts T/G at the row, if no other effort does
+    work. It grows without bound towards a dead centre of the row, and is negative where the row moves
+    backwards.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ AXIS_RTOL = 1e-9
 
 
 class CellResult(NamedTuple):
-    """Metrics of some cells."""
+    """Metrics of a set of cells."""
 
     # (n, ...): values by metric and name; NaN where undefined. A metric that is
     # undefined in all cells has no entry.

@@ -40,7 +40,7 @@ class Sweep(Printable, Tabular):
     reached : (...) bool
         Cells that have a configuration, on the branch of the start and within limits.
     reasons : (...) of str
-        Why a cell has no configuration, or a metric is undefined; '' for all others.
+        Reason that a cell has no configuration, or a metric is undefined; '' otherwise.
     sides : dict of (str, str) to (...) ndarray
         For a metric and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
         where they are singular.
@@ -102,7 +102,7 @@ class Sweep(Printable, Tabular):
     def __getitem__(self, name: str | Metric) -> np.ndarray:
         """Return the values of a metric, of the grid's shape.
 
-        `name` is its name, the metric itself, or the name of its function in `kic.metrics`.
+        `name` is the name of the metric, the metric itself, or the name of its function in `kic.metrics`.
         """
         return self._values_of("name", name)
 
@@ -134,7 +134,7 @@ class Sweep(Printable, Tabular):
         of : str, optional
             The metric; by default the only one.
         at : dict of str to float, optional
-            Where to cut the axes that are not shown; the cell nearest to the value is taken.
+            Values at which axes that are not shown are cut; the nearest cell is used.
         bounds : (lower, upper), optional
             Range of the colours. By default the range of the values. If the values diverge, as towards a
             singularity, the range of the middle 96 %, with arrows at the colour bar.

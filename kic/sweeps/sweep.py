@@ -30,7 +30,7 @@ from kic.transfer.limits import Limits, MotionLimits
 CHUNK = 1024
 # note on errors of other libraries
 _NOTE = "The attribute `sweep` of this error has the results so far."
-# reason of cells that an interrupt or an error left
+# reason for cells that an interrupt or an error left
 NOT_EVALUATED = "not evaluated: the sweep ended before"
 # name of the values of a function without a name
 UNNAMED = "metric"

@@ -31,8 +31,7 @@ def facets(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return normals n (L, K, M) and limits (L, K) of n·T_q for Jacobians G (L, A, M) and limits (A,).
 
-    Normals are scaled so that the larger finite limit is 1. Rows that are not facets are zero, without
-    limits.
+    Normals are scaled so that the larger finite limit is 1. Rows without a facet are zero, without limits.
     """
     free = np.isinf(lower) & np.isinf(upper)
     dof, basis = G.shape[2], np.broadcast_to(np.eye(G.shape[2]), (len(G), G.shape[2], G.shape[2]))
@@ -89,8 +88,7 @@ def facets(
 def needed(terms: np.ndarray, rest: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the indices of constraints lower ≤ terms·x + rest ≤ upper (K,) that are not redundant.
 
-    `terms` (K, 3) are the coefficients of x = (s̈, ṡ², ṡ). All indices are returned if no x satisfies every
-    constraint.
+    `terms` (K, 3) are the coefficients of x = (s̈, ṡ², ṡ). All are returned if no x satisfies all of them.
     """
     K = len(rest)
     size = np.abs(terms).max(axis=0, initial=0.0)

@@ -136,10 +136,9 @@ def rotation(
 ) -> OrientationTrajectory:
     """Return orientations in time: the shortest rotation between two, or a smooth one through several.
 
-    Between two orientations the body rotates about one axis, by an angle that is a polynomial of the given
-    degree. Several orientations are joined by a normalized spline of quaternions, or by rotations about one
-    axis between neighbouring stops. In `Mechanism.track` the result is the path of a body, with rows wx, wy,
-    wz.
+    Between two orientations the body rotates about one axis, by an angle that is a polynomial of the degree.
+    A normalized spline of quaternions joins several; between two stops, the body rotates about one axis. In
+    `Mechanism.track` it is the path of a body, with the rows wx, wy, wz.
 
     Parameters
     ----------

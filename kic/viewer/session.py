@@ -94,9 +94,7 @@ class Session:
         return [joint for joint in joints if set(joint.components) <= set(self.drivers)]
 
     def drive(self, of: str) -> bool:
-        """Choose other drivers, given as names separated by commas; return True if they drive the mechanism
-        here.
-        """
+        """Choose other drivers by names separated by commas; return True if they drive the mechanism."""
         names = names_of([name.strip() for name in of.split(",") if name.strip()], "of")
 
         def try_values() -> Configuration:
@@ -116,9 +114,7 @@ class Session:
         return self._try(partial(self._reached, wanted))
 
     def _reached(self, wanted: Mapping[str, Any]) -> Configuration:
-        """Return the configuration with values of the drivers; those without a value, such as spins, are
-        kept.
-        """
+        """Return the configuration with values of the drivers; drivers without a value, such as spins, rest."""
         m, near, inputs = self._solved(wanted)
         try:
             return _of(self.mechanism, m.at(inputs, near=near))
@@ -176,8 +172,7 @@ class Session:
         return balls | {name: value for name, value in wanted.items() if name not in parts}
 
     def _try(self, solve: Callable[[], Configuration]) -> bool:
-        """Set the configuration that `solve` returns or, on an error, the last one reached, with the reason.
-        """
+        """Set the configuration that `solve` returns or, on an error, the last one reached."""
         try:
             self.configuration, self.message, self.blocked = solve(), "", False
         except (ConfigurationError, SingularError) as error:

@@ -92,7 +92,7 @@ def _folders_of_package(folder: Path) -> list[Path]:
 def visual_parts(
     mechanism: Mechanism, file: str | os.PathLike[str], further: Iterable[str] = ()
 ) -> tuple[list[Part], list[str]]:
-    """Return the visual meshes of the links of a file as parts, and why other meshes are not shown.
+    """Return the visual meshes of the links of a file as parts, and the reasons that others are not shown.
 
     Links are found by the frames that import gives them; links without a frame are left out. `further` are
     directories that meshes may be read from.
