@@ -220,7 +220,7 @@ def _import_name(owner: str, name: str) -> Any:
                 message += f". Use {place}.{name}."
         raise AttributeError(message, name=name, obj=module)
     home = import_module(f"kic.{homes[name]}")
-    # a package may have a module of its own name
+    # a package may have a module with its name
     found = home if homes[name] == name else getattr(home, name, home)
     vars(module)[name] = found = import_module("kic.numerics.calls").explain(found)
     return found

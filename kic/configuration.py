@@ -391,14 +391,12 @@ class Configuration(Printable, Tabular, Animated):
         SingularError
             For Euler angles in gimbal lock, where the first and third angle are not determined; `pose` is.
 
-        Notes
-        -----
-        Euler angles are rows "hand.euler_xyz.1" to 3 of a frame, of a body (of its displacement from the
-        reference configuration), or of a spherical or free joint (of its second body relative to the first).
-        The three axes are as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase about
-        moving axes; "xyz" are roll, pitch and yaw. The second angle is within ±π/2, or within 0 and π if the
-        first and third axes are the same; the others are within ±π. `wrt` takes them as coordinates, and
-        ``at({"hand.euler_xyz": angles})`` as an orientation.
+        Notes ----- Euler angles are rows "hand.euler_xyz.1" to 3 of a frame, of a body (of its displacement
+        from the reference configuration), or of a spherical or free joint (of its second body relative to the
+        first). The three axes are as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase
+        about moving axes; "xyz" are roll, pitch and yaw. The second angle is within ±π/2, or within 0 and π
+        if the first and third axes are the same; the other angles are within ±π. `wrt` takes them as
+        coordinates, and ``at({"hand.euler_xyz": angles})`` as an orientation.
 
         Examples
         --------
@@ -652,7 +650,7 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            Components of named forces and moments, each in its axes (world or body), instead of those of the
             model.
         motors : bool
             True to add the rotors of the motors and their damping (eq 2-237). Otherwise efforts are those at
@@ -745,7 +743,7 @@ class Configuration(Printable, Tabular, Animated):
     ) -> OutputMotion:
         """Compute values, velocities, accelerations and jerks of outputs along a motion.
 
-        The motion passes through tree and loops as a Taylor series in time. H and D are not formed.
+        The motion is propagated through tree and loops as a Taylor series in time. H and D are not formed.
 
         Parameters
         ----------
@@ -981,7 +979,7 @@ class Configuration(Printable, Tabular, Animated):
         imposes, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
         distance as a force between its points, and a closed contact as a joint. Joints are frictionless.
         Bodies are rigid: if they are overconstrained, equilibrium does not determine some components. Those
-        are NaN and are named; all others are exact.
+        are NaN and are named; all remaining components are exact.
 
         Parameters
         ----------
@@ -990,11 +988,11 @@ class Configuration(Printable, Tabular, Animated):
         effort : (..., A) array_like, or dict of str to (...) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
             any. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
-            name, zero for others; without `actuators`, its names are the actuators.
+            name, zero for the rest; without `actuators`, its names are the actuators.
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            Components of named forces and moments, each in its axes (world or body), instead of those of the
             model.
         actuators : str or list of str, optional
             Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
@@ -1143,7 +1141,7 @@ class Configuration(Printable, Tabular, Animated):
         ----------
         effort : (..., M) array_like, or dict of str to (...) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`. A dict
-            gives efforts at rows by name, zero at others.
+            gives efforts at rows by name, zero at the rest.
         actuators : str or list of str, optional
             Rows where efforts act, (A,): joints (also those that are cut), distances, rows of points or
             bodies; by default the actuators of the mechanism.
@@ -1661,7 +1659,7 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            Components of named forces and moments, each in its axes (world or body), instead of those of the
             model.
         motors : bool
             True to include the rotors of the motors and their damping, as in `dynamics`.
@@ -1713,7 +1711,7 @@ class Configuration(Printable, Tabular, Animated):
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
-            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            Components of named forces and moments, each in its axes (world or body), instead of those of the
             model.
         failures : {"raise", "mask"}
             As in `coefficients`.

@@ -62,7 +62,8 @@ class KicError(Exception):
     def place(self, members: Any, batch: tuple[int, ...]) -> None:
         """Convert positions in `failed`, counted among `members`, to indices of the batch."""
         failed = self.numbers.get("failed", ())
-        # positions are numbers or indices (k,); others, and those of position problems, are placed already
+        # positions are numbers or indices (k,); other indices, and those of position problems, are converted
+        # already
         if isinstance(self, ConfigurationError) or any(isinstance(k, tuple) and len(k) != 1 for k in failed):
             return
         where: list[tuple[int, ...]] = []
@@ -278,7 +279,7 @@ def invalid_part(
 
 
 def unfinished_type(part: str, name: str, kind: str, what: str, where: str) -> ModelError:
-    """Make the error for a joint or contact whose type is in the tables, but not in all places."""
+    """Make the error for a joint or contact whose type is in the tables, but is not implemented everywhere."""
     tables = "joint_types.py" if part == "joint" else "contacts.py"
     message = (
         f"{part.capitalize()} '{name}' must have a type with {what}, got '{kind}'. Add the type to {where}; "
@@ -292,7 +293,7 @@ def unknown(
 ) -> UnknownNameError:
     """Make the error for an unknown name; it states what the name is `instead`, and suggests candidates.
 
-    An owner that has no name of its own, such as "these forces", is not `quoted`.
+    An `owner` without a name, such as "these forces", is not `quoted`.
     """
     there = tuple(candidates)
     label = short_repr(str(name) if isinstance(name, str) else name)

@@ -221,9 +221,9 @@ class Mechanism(Printable, MechanismDescription):
             of second order, and every step is checked: the solution never crosses a dead centre to another
             branch. Angles of `Mobility.cuts` are known modulo full turns, and change by the shorter arc.
         limits : bool or dict of str to (lower, upper), optional
-            True for the limits of the description, or limits of some rows with a value ("A", "tip.x") or
-            swings ("S1.swing"); by default none. Members beyond them have no solution. Only the
-            solution is checked, not the path to it from `near`. `path` checks every member of a given path.
+            True for the limits of the description, or limits of rows with a value ("A", "tip.x") or swings
+            ("S1.swing"); by default none. Members beyond them have no solution. Only the solution is checked,
+            not the path to it from `near`. `path` checks every member of a given path.
         failures : {"raise", "mask"}
             Treatment of members without solution, or with NaN or infinite input: raise an error, or return
             NaN in every result and False in ``.ok``.
@@ -302,7 +302,7 @@ class Mechanism(Printable, MechanismDescription):
         limits: Limits = None,
         failures: Literal["raise", "mask"] = "raise",
     ) -> Configuration:
-        """Solve configurations along a path: each member is continued from the one before it, on its branch.
+        """Solve configurations along a path: each member is continued from the previous one, on its branch.
 
         Parameters
         ----------
@@ -323,7 +323,9 @@ class Mechanism(Printable, MechanismDescription):
         ConfigurationError
             For paths that stop, with the same attributes as in `at`.
 
-        Examples -------- A crank makes a full turn; the tip of the coupler returns to its start.
+        Examples
+        --------
+        A crank makes a full turn; the tip of the coupler returns to its start.
 
         >>> m = kic.load("four-bar")
         >>> turn = m.path({"A": m.at().value("A") + np.linspace(0, 2 * np.pi, 50)})
@@ -666,7 +668,7 @@ class Mechanism(Printable, MechanismDescription):
         wrt : str or list of str, optional
             Coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
         applied : dict of str to (3,) array_like, optional
-            Components of named forces and moments, each in its axes (world or body), in place of those of the
+            Components of named forces and moments, each in its axes (world or body), instead of those of the
             model.
         motors : bool
             True to include rotors and damping of motors in the modes, as in `Configuration.dynamics`.
@@ -814,8 +816,8 @@ class Mechanism(Printable, MechanismDescription):
             only where it rises or falls). A zero at the start does not count, so a run can continue from
             where an event stopped it.
         limits : bool or dict of str to (lower, upper), optional
-            True for the limits of the description, or those of some rows and swings, as in `Mechanism.at`.
-            The run stops at a limit; at once if it starts there and moves beyond it.
+            True for the limits of the description, or those of rows and swings, as in `Mechanism.at`. The run
+            stops at a limit; at once if it starts there and moves beyond it.
         voltage : callable, (K,) array_like or Voltage, optional
             ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
             torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
@@ -932,8 +934,8 @@ class Mechanism(Printable, MechanismDescription):
             One configuration, the start of the branch; by default the reference configuration. Open chains in
             their own coordinates need none.
         limits : bool or dict of str to (lower, upper), optional
-            True for the limits of the description, or those of some rows, as in `Mechanism.at`; cells beyond
-            them are not reached, nor passed through.
+            True for the limits of the description, or those of rows, as in `Mechanism.at`; cells beyond them
+            are not reached, nor passed through.
         executor : concurrent.futures.Executor, optional
             A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
             `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
@@ -1014,7 +1016,7 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         UnknownNameError
-            If there is no such part, or it has no such field.
+            If there is no such part or field.
         ModelError
             If the changed description contradicts itself.
 
@@ -1059,7 +1061,7 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         *names : str
-            Names of the parts. Parts that refer to them must be removed, too.
+            Names of the parts. Parts that refer to them must be removed as well.
 
         Returns
         -------
@@ -1140,7 +1142,9 @@ class Mechanism(Printable, MechanismDescription):
             a motor drives or a coupling transmits stay, and so do passive degrees of freedom of another kind,
             such as the swivel of a knee between two ball joints.
 
-        Notes ----- The spin is held even against the weight, which turns a rod only if its centre of mass is
+        Notes
+        -----
+        The spin is held even against the weight, which turns a rod only if its centre of mass is
         off the line. The universal joint determines its angular velocity about the line, so that the moment
         of inertia about the line takes part in dynamics.
 
@@ -1290,7 +1294,9 @@ class Mechanism(Printable, MechanismDescription):
         --------
         kic.sensitivity : With respect to numbers from which a function makes the mechanism.
 
-        Notes ----- The description is one assembled configuration in world coordinates. Moving a joint there
+        Notes
+        -----
+        The description is one assembled configuration in world coordinates. Moving a joint there
         keeps the loop closed and changes the links on both sides of the joint. Points, centres of mass, other
         joints, and the coordinates' values in the reference configuration stay. For a single length, use a
         dict of weights, or `kic.sensitivity` with a function that builds the mechanism. Values passed to `at`

@@ -157,7 +157,7 @@ class Evaluators(Questions):
     ) -> RedundancyEvaluator:
         """Return an evaluator of rates, and with `order` 2 of accelerations, that attain those of rows `of`.
 
-        With `effort`, the efforts are evaluated, too.
+        With `effort`, the efforts are evaluated as well.
         """
         from kic.operational_space.redundancy import RedundancyEvaluator
 

@@ -67,7 +67,7 @@ _REFERENCES = {
     "joints": "bodies", "contacts": "bodies", "points": "body", "frames": "body", "moments": "body",
     "distances": "points", "springs": "points", "centers": "bodies", "forces": "point",
 }  # fmt: skip
-# kinds of parts, besides joints, whose rows have values
+# kinds of parts other than joints whose rows have values
 VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts", "centers")
 # rows of points and bodies, where external efforts can act
 ROWS: Mapping[type, tuple[str, ...]] = {
@@ -300,7 +300,7 @@ class MechanismDescription:
 
     @cached_property
     def _coupled(self) -> frozenset[str]:
-        """Set of joints with a coordinate in a coupling, all of which are in the spanning tree."""
+        """Set of joints with a coordinate in a coupling; all are in the spanning tree."""
         components = {c: joint.name for joint in self.joints for c in joint.components}
         return frozenset(components[c] for made in self._terms.values() for c, _ in made)
 
@@ -513,7 +513,7 @@ class MechanismDescription:
 
     @cached_property
     def _valued_names(self) -> frozenset[str]:
-        """Set of the names of parts, besides joints, whose rows have values."""
+        """Set of the names of parts other than joints whose rows have values."""
         return frozenset(n for n, part in self._named_parts.items() if _KIND[type(part)] in VALUED_KINDS)
 
     def _part(self, name: str, *kinds: str, argument: str = "name") -> Part:

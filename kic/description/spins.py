@@ -36,7 +36,7 @@ HELD = "spins that move nothing else are held: "
 class Spin:
     """Spin of bodies about the line through some joints.
 
-    `held` is the joint that replaces the one of the same name to hold the spin; None for a `reason`.
+    `held` is the joint that replaces its namesake to hold the spin; None for a `reason`.
     """
 
     bodies: tuple[str, ...]

@@ -77,7 +77,7 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
     least = casadi.fmin(least, answer("guard", [guard])[0])
     results = [*kept, residual, radius, branch, least]
     names = [[identifier(a.name) for a in group] for group in (export.inputs, export.outputs)]
-    # callers leave out the proofs that they do not use
+    # certificates that a caller does not use are left out
     whole: dict[str, Any] = {**_differentiable(export.inputs, export.outputs), "always_inline": True}
     return casadi.Function(name, list(given.values()), results, *names, whole)
 

@@ -121,5 +121,5 @@ def matched(
 
 
 def defaulted(a: Argument) -> bool:
-    """Return True for inputs that may be left out."""
+    """Return True for inputs that may be omitted."""
     return a.name in ("parameters", "near")

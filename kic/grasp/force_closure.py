@@ -162,7 +162,7 @@ class SingleGrasp:
     ) -> np.ndarray:
         """Return a unit twist along the load or a world axis that no contact resists, else y normalized.
 
-        Of several such twists, it is the one on which the load does the most work.
+        Of several such twists, return the twist on which the load does the most work.
         """
         unit = np.eye(len(y))
         direction = np.zeros(len(y)) if load is None else load / np.linalg.norm(load)

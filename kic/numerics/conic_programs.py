@@ -1,6 +1,6 @@
 """Cone programs: minimum cost under equalities, inequalities and second-order cones.
 
-A program without second-order cones and quadratic cost is linear and solved by HiGHS of SciPy. All others
+A program without second-order cones and quadratic cost is linear and solved by HiGHS of SciPy. Other programs
 require Clarabel. Solutions fulfil the equalities to rounding and have no negative margin.
 """
 
@@ -46,7 +46,7 @@ class Program:
         return np.array([sum(self.sizes[:k]) for k in range(len(self.sizes))], dtype=np.intp)
 
     def margins(self, x: np.ndarray) -> np.ndarray:
-        """Return the margin of each block: its first row less the norm of the others."""
+        """Return the margin of each block: its first row less the norm of the rest."""
         return cone_margins(self.h - self.A @ x, self.sizes)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ class Program:
 
 
 def cone_margins(s: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Return the margin of each block: its first row less the norm of the others."""
+    """Return the margin of each block: its first row less the norm of the rest."""
     blocks = np.split(s, np.cumsum(sizes)[:-1]) if sizes else []
     return np.array([b[0] - (np.linalg.norm(b[1:]) if len(b) > 1 else 0.0) for b in blocks])
 

@@ -317,7 +317,7 @@ class RedundancyEvaluator(TaskEvaluator):
         raise InputError(message, key="ud")
 
     def _copy(self, name: str, value: Any, place: np.ndarray) -> None:
-        """Copy an argument (..., n) into its place in the motion of the whole batch."""
+        """Copy an argument (..., n) into the array `place` of the motion of the whole batch."""
         a = as_array(name, value, place.shape[-1], finite=False)
         batch = place.shape[:-1]
         if broadcast_batches(state=batch, **{name: a.shape[:-1]}) != batch:

@@ -36,7 +36,7 @@ class VectorOverlay:
         return _LONGEST_SHARE * extent / longest if longest > 0 else 0.0
 
     def shapes(self, view: View, scale: float, points: float) -> list[Shape]:
-        """Return arrows; vectors shorter than a point are left out."""
+        """Return arrows; vectors shorter than a point are omitted."""
         made = []
         starts, vectors = view.project(self.starts), scale * view.project(self.vectors)
         for start, d in zip(starts, vectors, strict=True):

@@ -171,7 +171,7 @@ def _name_lines(axes: Any, height: float) -> None:
 
 # names of derivatives by order
 ORDERS = ("value", "rate", "acceleration", "jerk")
-# rows with a smaller relative range are constant and left out of panels with moving ones
+# rows with a smaller relative range are constant and omitted from panels with moving rows
 CONSTANT_RTOL = 1e-12
 
 
@@ -203,7 +203,7 @@ def part_panels(
     """Return panels of the values of points, joints, distances or rows at the configurations `which` (T,).
 
     Single rows come first, one panel for each unit; then the parts with several rows. Constant rows of a part
-    with moving rows are left out, such as z in a plane.
+    with moving rows are omitted, such as z in a plane.
     """
     panels: list[Panel] = []
     plain: list[str] = []

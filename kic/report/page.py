@@ -52,7 +52,7 @@ def inline_svg(svg: str, prefix: str, alt: str) -> str:
 
 
 def dark_colour(colour: str) -> str:
-    """Return the counterpart of a colour on a dark page: ink and tints are inverted, others lightened.
+    """Return the counterpart of a colour on a dark page: ink and tints are inverted, other colours lightened.
 
     Examples
     --------

@@ -198,7 +198,7 @@ class ReportBuilder:
         top = max(largest_of(c.G), self.size)
         values = np.asarray(c.values)
         cells = [[value, BAR] for value in _blank_nan(column(values, max(largest_of(values), self.size)))]
-        # with many coordinates, columns without influence are left out
+        # with many coordinates, columns without influence are omitted
         influencing = list(range(len(units)))
         if len(units) > FULL_TABLES_MAX:
             influencing = [n for n in influencing if largest_of(c.G[:, n]) > ROUNDOFF * top]

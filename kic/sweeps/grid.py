@@ -39,7 +39,7 @@ class Grid:
         return {**self.columns(), **self.fixed}
 
     def by_distance(self, place: Mapping[str, float]) -> np.ndarray:
-        """Return the cells ordered by distance from a place, in grid steps; ties keep their order."""
+        """Return the cells ordered by distance from a point, in grid steps; ties keep their order."""
         squared = np.zeros(self.size)
         for name, x in self.columns().items():
             values = self.axes[name]

@@ -113,7 +113,7 @@ class GridContinuation:
             self._store(cells, *continue_cells(starts, self.values[cells], False))
             reached = np.flatnonzero(self.ok[cells])
             if reached.size:
-                # the other cells of this round are closed from neighbours like all others
+                # the remaining cells of this round are closed from neighbours
                 rest = np.delete(cells, reached[0])
                 self.states[rest], self.done[rest] = np.nan, False
                 for cell in rest:

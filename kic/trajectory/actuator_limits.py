@@ -20,7 +20,7 @@ from kic.errors import InputError
 FACETS_MAX, FACETS_FEW_MAX = 20_000, 24
 # size of a normal or a projection, as a share of the largest, below which it is rounding
 NORMAL_RTOL = 1e-10
-# coefficients below this share of the others are rounding
+# coefficients below this share of the largest are rounding
 TERM_RTOL = 1e-10
 # margin of the inner point of the dual to all facets, as a share of the limits
 INNER_MARGIN_MIN = 1e-6

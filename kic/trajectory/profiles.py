@@ -1,6 +1,6 @@
 """Time-optimal rest-to-rest profiles from 0 to 1 in one coordinate, in closed form: trapezoid and S-curve.
 
-Phases of constant acceleration or jerk are left out where the distance is too short for them.
+Phases of constant acceleration or jerk are omitted if the distance is too short for them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _unit(time: float) -> float:
 
 
 def _integrated(lengths: list[float], constants: list[float], order: int, unit: float) -> Piecewise | None:
-    """Integrate a piecewise constant derivative from rest at 0; phases of zero length are left out."""
+    """Integrate a piecewise constant derivative from rest at 0; phases of zero length are omitted."""
     whole = sum(lengths)
     changes = [h for h, constant in zip(lengths, constants, strict=True) if constant]
     if not whole < inf or min(changes) < RAMP_MIN * whole:

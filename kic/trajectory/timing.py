@@ -55,7 +55,7 @@ def uniform(
     Parameters
     ----------
     trajectory : Trajectory
-        The motion. Its rates at the ends are scaled, too.
+        The motion. Its rates at the ends are scaled as well.
     mechanism, rate_limits, acceleration_limits, jerk_limits, effort_limits
         Mechanism and limits, as in `fastest`.
     voltage_limits : float, (K,) or (2, K) array_like, or dict of str to those, optional
@@ -240,7 +240,7 @@ class TimeOptimal(Printable):
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """Active limit on each of the L intervals: the one with the least slack."""
+        """Active limit on each of the L intervals, which has the least slack."""
         return tuple(self.names[n] for n in np.argmin(self.slack.min(axis=1), axis=1).tolist())
 
     def summary(self) -> Summary:
@@ -312,7 +312,7 @@ def fastest(
     ------
     InputError
         If the path comes to rest or has a corner, nothing limits the accelerations, or the limits cannot be
-        met; the message names the limit and the place.
+        met; the message names the limit and the position.
 
     Examples
     --------

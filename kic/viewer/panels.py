@@ -37,7 +37,7 @@ def as_html(text: str, start: str = "", wrap: bool = True) -> str:
 
 
 class Panels:
-    """Inputs beside the scene; each change moves the session and shows its configuration."""
+    """Inputs next to the scene; each change moves the session and shows its configuration."""
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer, self.session, self.gui = viewer, viewer._session, viewer.server.gui

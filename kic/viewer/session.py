@@ -370,7 +370,7 @@ class Session:
     def curves(self, of: str) -> dict[str, np.ndarray]:
         """Return positions "curve" (n, 3) of a part while the only coordinate moves, and quantities (n,).
 
-        The branch is followed as far as it reaches. The second key is the coordinate, the others are its
+        The branch is followed to its ends. The second key is the coordinate, the remaining keys are its
         effort in static equilibrium and transmission angles. Empty with several degrees of freedom.
         """
         ranges = coordinate_ranges(self.mechanism, self.configuration) if self.mechanism.dof == 1 else []
@@ -463,7 +463,7 @@ class Session:
         return float(np.linalg.norm(error))
 
     def _away(self, part: str, target: np.ndarray, turn: bool) -> np.ndarray:
-        """Return the translation, and the rotation vector if wanted, from a part to a target."""
+        """Return the translation, and the rotation vector if requested, from a part to a target."""
         now = self.pose(part)
         away = target[:3, 3] - now[:3, 3]
         if not turn:

@@ -24,12 +24,12 @@ from kic.numerics.optional import import_optional
 from kic.plotting.symbols import STEEL, Colour, rgba
 from kic.viewer.solids import BALL, BOX, CYLINDER, Mesh, Part, joined_meshes
 
-# MuJoCo's own viewer shows the first groups; the others are for collisions
+# MuJoCo's own viewer shows the first groups; the rest are for collisions
 _GROUPS_SHOWN = 3
 # files that mark the directory of a package of ROS or Gazebo
 _PACKAGES = ("package.xml", "model.config")
 _NOT_FOUND = "no such file in the directory of the model or those of `meshes`"
-# formats of meshes, none of which is compressed, and the size of all files together
+# formats of meshes, all uncompressed, and the size of all files together
 _FORMATS = ("stl", "obj", "ply", "off", "dae", "glb", "gltf")
 _MESHES_BYTES_MAX = 10 * MESH_BYTES_MAX
 # colour of MuJoCo that leaves the colour to the material
@@ -94,7 +94,7 @@ def visual_parts(
 ) -> tuple[list[Part], list[str]]:
     """Return the visual meshes of the links of a file as parts, and the reasons that others are not shown.
 
-    Links are found by the frames that import gives them; links without a frame are left out. `further` are
+    Links are found by the frames that import gives them; links without a frame are omitted. `further` are
     directories that meshes may be read from.
     """
     root, folders = read_root(file, "robot"), Folders(file, further)
