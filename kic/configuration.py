@@ -391,7 +391,9 @@ class Configuration(Printable, Tabular, Animated):
         SingularError
             For Euler angles in gimbal lock, where the first and third angle are not determined; `pose` is.
 
-        Notes ----- Euler angles are rows "hand.euler_xyz.1" to 3 of a frame, of a body (of its displacement
+        Notes
+        -----
+        Euler angles are rows "hand.euler_xyz.1" to 3 of a frame, of a body (of its displacement
         from the reference configuration), or of a spherical or free joint (of its second body relative to the
         first). The three axes are as in SciPy's `Rotation.as_euler`: lowercase about fixed axes, uppercase
         about moving axes; "xyz" are roll, pitch and yaw. The second angle is within ±π/2, or within 0 and π

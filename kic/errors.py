@@ -279,7 +279,7 @@ def invalid_part(
 
 
 def unfinished_type(part: str, name: str, kind: str, what: str, where: str) -> ModelError:
-    """Make the error for a joint or contact whose type is in the tables, but is not implemented everywhere."""
+    """Make the error for a joint or contact whose type is in the tables, but not fully implemented."""
     tables = "joint_types.py" if part == "joint" else "contacts.py"
     message = (
         f"{part.capitalize()} '{name}' must have a type with {what}, got '{kind}'. Add the type to {where}; "

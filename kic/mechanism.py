@@ -1144,9 +1144,9 @@ class Mechanism(Printable, MechanismDescription):
 
         Notes
         -----
-        The spin is held even against the weight, which turns a rod only if its centre of mass is
-        off the line. The universal joint determines its angular velocity about the line, so that the moment
-        of inertia about the line takes part in dynamics.
+        The spin is held even against the weight, which turns a rod only if its centre of mass is off the
+        line. The universal joint determines its angular velocity about the line, so that the moment of
+        inertia about the line takes part in dynamics.
 
         See Also
         --------
@@ -1253,8 +1253,8 @@ class Mechanism(Printable, MechanismDescription):
         Parameters
         ----------
         of : callable
-            Function of a mechanism that returns an array of any shape, such as ``lambda m: m.at({"A":
-            1.2}).coefficients("tip").H``.
+            Function of a mechanism that returns an array of any shape, such as
+            ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
         parameters : str, dict, or list of those
             Names of parameters of the description:
 
@@ -1292,15 +1292,14 @@ class Mechanism(Printable, MechanismDescription):
 
         See Also
         --------
-        kic.sensitivity : With respect to numbers from which a function makes the mechanism.
+        kic.sensitivity : With respect to arguments of a function that makes the mechanism.
 
         Notes
         -----
-        The description is one assembled configuration in world coordinates. Moving a joint there
-        keeps the loop closed and changes the links on both sides of the joint. Points, centres of mass, other
-        joints, and the coordinates' values in the reference configuration stay. For a single length, use a
-        dict of weights, or `kic.sensitivity` with a function that builds the mechanism. Values passed to `at`
-        stay.
+        The description is one assembled configuration in world coordinates. Moving a joint there keeps the
+        loop closed and changes the links on both sides of the joint. Points, centres of mass, other joints,
+        and the coordinates' values in the reference configuration stay. For a single length, use a dict of
+        weights, or `kic.sensitivity` with a function that builds the mechanism. Values passed to `at` stay.
 
         Examples
         --------

@@ -255,7 +255,7 @@ class TwoLink(PlanarChain):
         return self._solve(real_array("tip", tip, 2))[1]
 
     def _solve(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the branches and their number, with rounding relative to the arm."""
+        """Return the branches and their number, with a tolerance relative to the arm."""
         return solve_two_link(self.l1, self.l2, position, BOUNDARY_RTOL * (self.l1 + self.l2))
 
     def inverse_mass_matrix(self, q: Any) -> np.ndarray:
@@ -438,7 +438,7 @@ class ThreeLink(PlanarChain):
         return self._solve(self.wrist_position(pose))[1]
 
     def _solve(self, wrist: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return angles of links 1 and 2 and their number, with rounding relative to the whole arm."""
+        """Return angles of links 1 and 2 and their number, with a tolerance relative to the whole arm."""
         atol = BOUNDARY_RTOL * (self.l1 + self.l2 + 2 * self.l3)
         return solve_two_link(self.l1, self.l2, wrist, atol)
 

@@ -195,10 +195,11 @@ def count_operations(
     at : Configuration, optional
         Configuration of real numbers; by default the reference configuration.
 
-    If `mechanism`, `dynamics` or `at` is invalid, or the closure equations are dependent in the reference
-    configuration.
-        If `mechanism`, `dynamics` or `at` is invalid. Also if the closure equations depend on each other in
-        the reference configuration.
+    Raises
+    ------
+    InputError
+        If `mechanism`, `dynamics` or `at` is invalid, or the closure equations are dependent in the
+        reference configuration.
     SingularError
         If `at` is so close to a singularity that other closure equations are chosen there.
     UnknownNameError, InertiaError

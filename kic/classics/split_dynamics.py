@@ -117,8 +117,8 @@ class SplitDynamics(Batched):
         holds the Christoffel symbols of its D.
     G : (..., M) ndarray
         Efforts that hold the mechanism against gravity (33) and other applied loads, −Tᴸ.
-    Damping matrix B, which is not part of the source; it is never dropped.
-        Damping matrix B, which the source does not have; it is never dropped.
+    damping : (..., M, M) ndarray
+        Damping matrix B, which is not part of the source; it is never dropped.
     dropped : tuple of str
         Descriptions of the dropped parts.
 

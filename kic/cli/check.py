@@ -91,7 +91,7 @@ THOUSANDTH_MIN, THOUSANDTH_MAX = 3e-5, 3e-3
 
 
 def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
-    """Yield a note for each centre of mass far from the joints of its body, or in thousandths of them."""
+    """Yield a note for each centre of mass that is far from the joints of its body, or in other units."""
     from math import dist, hypot
 
     places = [joint.at for joint in mechanism.joints if joint.at is not None]

@@ -185,7 +185,7 @@ def _is_group(mechanism: Mechanism, name: str) -> bool:
 
 
 def _sampled(given: str | None, time: float | None) -> Sampled | None:
-    """Return the controller FILE[:NAME], sampled at the time unless it has its own."""
+    """Return the controller FILE[:NAME], sampled at intervals `time` unless it is a `Sampled` itself."""
     import runpy
 
     from kic.errors import InputError, shorten_words

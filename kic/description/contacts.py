@@ -56,10 +56,9 @@ class Contact:
     normal : (3,) float, optional
         Direction in which the first body pushes the second: into the object, into the ground. It is fixed in
         the second body. Optional for a pin, whose rows are then along the world axes, n along z.
-    Direction of t1, fixed in the second body; its component along the normal is ignored. The rows are along
-    n, t1 and t2 = n × t1. By default, t1 is derived from the world axis most perpendicular to the normal.
-        Direction of t1, without its part along the normal, fixed in the second body. The rows are along n, t1
-        and t2 = n × t1. By default, t1 is the world axis most perpendicular to the normal, without that part.
+    tangent : (3,) float, optional
+        Direction of t1, fixed in the second body; its component along the normal is ignored. The rows are
+        along n, t1 and t2 = n × t1. By default the world axis most perpendicular to the normal.
     tangent2 : (3,) float, optional
         For type "soft": direction of t2 in the first body; its component along t1 is ignored. By default n ×
         t1. `Mechanism.lock` sets it where the bodies have tilted about t1.

@@ -549,7 +549,7 @@ class MechanismDescription:
 
 
 def forest(joints: Iterable[Joint]) -> frozenset[str]:
-    """Return the joints, taken in this order, that close no loop with previous ones (Kruskal)."""
+    """Return the joints, taken in this order, that do not close a loop with previous ones (Kruskal)."""
     root: dict[str, str] = {}
 
     def find(body: str) -> str:

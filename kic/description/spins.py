@@ -1,4 +1,4 @@
-"""Spins of rods: bodies that turn about the line through their joints and move nothing else.
+"""Spins of rods: rotations of bodies about the line through their joints, which move nothing else.
 
 A rod between two spherical joints is the usual case. The spin is held by a universal joint in place of one of
 them, which is the standard model of such a rod, or by a fixed hinge along the line. Only the geometry of the
@@ -263,8 +263,8 @@ class _Graph:
 def _uneven(joint: Joint) -> str:
     """Return the fields of a ball joint that a universal joint cannot represent; '' if there are none.
 
-    Isotropic dry friction cannot be split between two hinges: its power is not the sum of the magnitudes of
-    their rates.
+    Isotropic dry friction cannot be split between two hinges: its power is the sum of the magnitudes of rates
+    about other axes.
     """
     keys = [key for key in ("damping", "armature") if len(set(getattr(joint, key))) > 1]
     keys += ["friction"] if np.any(joint.friction) else []

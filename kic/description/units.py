@@ -102,7 +102,7 @@ def _units_of_size(quantity: str, size: float) -> list[str]:
 
 
 def default_gravity(units: Units, owner: str) -> tuple[float, float, float]:
-    """Return the acceleration of gravity, −9.81 m/s² along z, in units of a mechanism."""
+    """Return the acceleration of gravity, −9.81 m/s² along z, in the given units."""
     length, time = SI_VALUES["length"].get(units.length), SI_VALUES["time"].get(units.time)
     if length is None or time is None:
         raise ModelError(

@@ -123,7 +123,7 @@ def identifier(name: str) -> str:
 
 
 def c_source(export: Export, precision: str = "double") -> CSource:
-    """Return the C code of an export in "double" or "float"."""
+    """Return the C code of an export in "double" or "float" precision."""
     real = choice("precision", precision, _TEST_RTOL)
     name, inputs, outputs = identifier(export.name), export.inputs, export.outputs
     names = [identifier(a.name) for a in (*inputs, *outputs)]

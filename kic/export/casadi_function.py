@@ -16,7 +16,7 @@ from kic.numerics.optional import import_optional
 
 
 def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
-    """Return a `casadi.Function`, with names and sparsity.
+    """Return a `casadi.Function` with named arguments and sparsity.
 
     CasADi has matrices only: an output (P, M, M) is a matrix (P, M M) whose columns are those of NumPy's
     ``reshape(P, -1)``. Newton steps are part of the function of SX, so that its derivatives of all orders

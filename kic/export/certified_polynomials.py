@@ -166,7 +166,7 @@ def _shown(place: dict[str, float]) -> str:
 def _sampled(
     m: Mechanism, near: Configuration | None, of: tuple[str, ...], box: Box
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return Chebyshev coefficients of states (S, N, …) and of rows (P, N, …), and the rows."""
+    """Return Chebyshev coefficients of states (S, N, …) and of rows (P, N, …), and the names of the rows."""
     M, c = len(box.names), near
     for before, N in zip((0, *_NODES[M]), _NODES[M], strict=False):
         angles = np.pi * (np.arange(N) + 0.5) / N

@@ -100,7 +100,7 @@ class Export:
         return self.steps * step + last + answer
 
     def run(self, functions: Any, given: dict[str, Sequence[Any]], large: bool = False) -> list[Any]:
-        """Return the entries of the outputs by the arithmetic of any library; see `Trace.run`."""
+        """Compute the entries of the outputs in the arithmetic of any library; see `Trace.run`."""
 
         def ask(trace: Trace) -> list[Any]:
             return trace.run(functions, [given[a.name] for a in trace.inputs], large)

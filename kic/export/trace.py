@@ -33,7 +33,7 @@ class Node(NamedTuple):
 
 
 class Graph:
-    """Nodes of a trace in the order of their creation, with their numbers."""
+    """Nodes of a trace in the order of their creation, with their values."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -337,7 +337,7 @@ class Trace:
         return int(np.cumsum([1 - len(dropped) for dropped in self._dropped]).max(initial=0)) + 1
 
     def run(self, functions: Any, inputs: Sequence[Sequence[Any]], large: bool = False) -> list[list[Any]]:
-        """Return the entries of the outputs, by the arithmetic of any library.
+        """Compute the entries of the outputs in the arithmetic of any library.
 
         `functions` has cos, sin, sqrt, abs, arctan2, minimum and maximum; `inputs` are entries of the inputs.
         With `large`, results are released after their last use, which costs time for small arrays.

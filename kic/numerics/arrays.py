@@ -31,7 +31,7 @@ _COMPLEX_STEP_RTOL = 1e-9
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
-    """Return an array of float64, complex128 or objects (symbols); texts, booleans and masks are errors."""
+    """Return an array of float64, complex128 or objects (symbols); reject texts, booleans and masks."""
     a = as_numbers(value)
     if a is None:
         remedy = "Give the numbers in order, without names." if isinstance(value, dict) else ""
@@ -99,7 +99,7 @@ def has_complex_step(value: Any) -> bool:
 
 
 def strip_complex_step(value: Any) -> Any:
-    """Return a number, or nested tuples of numbers, without imaginary parts; other objects unchanged."""
+    """Strip imaginary parts from a number, or nested tuples of numbers; return other objects unchanged."""
     if isinstance(value, tuple):
         return tuple(map(strip_complex_step, value))
     return value.real if isinstance(value, complex) else value
@@ -138,7 +138,7 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
 
 
 def one_batch_axis(a: np.ndarray, rank: int = 1) -> np.ndarray:
-    """Return arrays of a rank, such as (..., n), with a single batch axis; they may be empty."""
+    """Reshape arrays with `rank` axes for each member to a single batch axis, which may be empty."""
     return a.reshape(prod(a.shape[: a.ndim - rank]), *a.shape[a.ndim - rank :])
 
 
@@ -215,7 +215,7 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common batch shape of named arguments; raise `InputError` if there is none, or too large."""
+    """Return the common batch shape of named arguments; raise `InputError` if it is none or too large."""
     try:
         batch = np.broadcast_shapes(*batches.values())
     except ValueError:  # also for shapes beyond the limits of NumPy

@@ -26,7 +26,7 @@ SOLVER_TOLERANCES = 1e-12, 1e-10, 1e-8
 
 @dataclass(frozen=True)
 class Program:
-    """Minimize ``cost·x + x·square·x / 2`` with ``E x = e`` and each block of ``s = h − A x`` in its cone."""
+    """Minimum of ``cost·x + x·square·x / 2`` with ``E x = e`` and blocks of ``s = h − A x`` in cones."""
 
     cost: np.ndarray  # (N,): linear cost
     # (Q, N), (Q,): equalities with orthonormal rows; see `orthonormal_rows`
@@ -50,7 +50,7 @@ class Program:
         return cone_margins(self.h - self.A @ x, self.sizes)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """Return the nearest x that fulfils the equalities."""
+        """Return the nearest x that satisfies the equalities."""
         return x - self.E.T @ (self.E @ x - self.e)
 
 

@@ -89,7 +89,7 @@ def decomposition(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def min_singular_value(a: np.ndarray, rank: int | None = None) -> np.ndarray:
-    """Return the smallest singular value (...) of matrices (..., P, M), or of the largest `rank` ones."""
+    """Return the smallest singular value (...) of matrices (..., P, M), or that of index `rank` - 1."""
     rank = min(a.shape[-2:]) if rank is None else rank
     if not rank:
         return np.ones(a.shape[:-2])

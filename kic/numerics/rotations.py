@@ -15,7 +15,7 @@ ROTATION_ATOL = 1e-6
 
 
 def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
-    """Return the unit quaternion (..., 4) of a rotation vector (..., 3); complex steps pass."""
+    """Return the unit quaternion (..., 4) of a rotation vector (..., 3); complex steps are kept."""
     if r.dtype == object:
         return _symbolic_quaternion(r)
     with np.errstate(over="ignore"):
@@ -46,7 +46,7 @@ def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
 
 
 def vector_from_quaternion(q: np.ndarray) -> np.ndarray:
-    """Return the rotation vector (..., 3), of length at most π, of a unit quaternion; complex steps pass."""
+    """Return the rotation vector (..., 3), at most π long, of a unit quaternion; complex steps are kept."""
     if q.dtype == object:
         return q[..., 1:] * 2
     q = np.where(q[..., :1].real < 0, -q, q)
@@ -130,7 +130,7 @@ def quaternion_from_matrix(R: np.ndarray) -> np.ndarray:
 
 
 def displaced(pose: Any, point: np.ndarray) -> np.ndarray:
-    """Return a point (3,) displaced by a `RigidTransform`; complex steps pass."""
+    """Return a point (3,) displaced by a `RigidTransform`; complex steps are kept."""
     place: np.ndarray = pose.apply(point.real)
     return place + 1j * pose.rotation.apply(point.imag) if point.dtype.kind == "c" else place
 

@@ -283,13 +283,13 @@ class Ellipsoid(Printable):
         return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
 
     def _unit(self, direction: Any) -> np.ndarray:
-        """Return a direction scaled to unit length, whose batch broadcasts with this one."""
+        """Return a direction scaled to unit length, whose batch broadcasts with that of the ellipsoid."""
         d = directions("direction", direction, len(self.rows))
         broadcast_batches(ellipsoid=self.batch, direction=d.shape[:-1])
         return d
 
     def _components(self, x: np.ndarray) -> np.ndarray:
-        """Return components along the principal axes, (..., P); rounding across a flat ellipsoid is 0."""
+        """Return components (..., P) along the principal axes; across flat ellipsoids, rounding becomes 0."""
         y = np.einsum("...pk,...p->...k", self.axes, x)
         collapsed = (self._singular == 0).any(axis=-1, keepdims=True)
         size = np.sqrt((x**2).sum(axis=-1, keepdims=True))

@@ -234,7 +234,7 @@ class OperationalSpace(Printable):
         return T if null is None else T + np.einsum("...kn,...k->...n", self.projector, T0)
 
     def _checked(self, **given: tuple[Any, int]) -> list[np.ndarray]:
-        """Return arguments (..., n) whose batches broadcast with this one."""
+        """Return arguments (..., n) whose batches broadcast with that of the results."""
         arrays = [as_array(name, value, size) for name, (value, size) in given.items()]
         broadcast_batches(space=self.batch, **{k: a.shape[:-1] for k, a in zip(given, arrays, strict=True)})
         return arrays
@@ -279,7 +279,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         return found
 
     def _at(self, configuration: Configuration, failures: str) -> OperationalSpace:
-        """Return the dynamics at a configuration; a singular task or mass matrix is an error, or NaN."""
+        """Return the dynamics at a configuration; singular members raise an error or are NaN."""
         program, found = self._program, configuration._run(self._program, failures)
         work, states = self._work(found.T, found.K), flat_states(configuration)
         table = work[-1]

@@ -167,7 +167,7 @@ class RowEvaluator:
             )
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
-        """Return differences (..., P) of values, those of angles known modulo full turns reduced to ±π."""
+        """Return differences (..., P) of values; angles known modulo full turns are reduced to ±π."""
         return self._rows.shortest(apart) if self._rows.angles else apart
 
 
@@ -243,7 +243,7 @@ def parse_pose(key: str, part: Body | Frame, given: Any) -> tuple[np.ndarray, np
 
 
 def parse_rotation(key: str, name: str, given: Any) -> np.ndarray:
-    """Return an orientation (..., 3, 3) from a `Rotation` or matrices; raise `InputError` for others."""
+    """Return an orientation (..., 3, 3) from a `Rotation` or matrices; raise `InputError` for other types."""
     if hasattr(given, "as_matrix"):
         return np.asarray(given.as_matrix())
     R = reals(given)

@@ -53,7 +53,7 @@ class Canvas:
         return box.width / dpi, box.height / dpi
 
     def fitting(self, low: np.ndarray, high: np.ndarray, extra: float = 0.0) -> float:
-        """Return the points per unit of length for which the corners fit with a margin of `extra` points."""
+        """Return the largest scale (points per unit of length) at which corners fit with margins `extra`."""
         width, height = self.size()
         span = np.maximum(high - low, 1e-9 * max(1.0, np.abs([low, high]).max()))
         free = np.array([width - 2 * _MARGIN, height - 2 * _MARGIN - self._below]) * 72 - 2 * extra

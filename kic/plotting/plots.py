@@ -100,7 +100,7 @@ def draw_plots(
 
 
 def axis_limits(lines: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return limits of an axis for lines; the range of constant values is not scaled up to round-off.
+    """Return limits of an axis for lines; round-off of constant values is not magnified.
 
     Examples
     --------

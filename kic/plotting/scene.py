@@ -35,7 +35,7 @@ _FADED_KINDS = ("link", "plate", "stem", "solid", "rod", "ram", "guide", "telesc
 
 
 def evenly_spaced(count: int, most: int) -> np.ndarray:
-    """Return at most `most` indices below `count`, evenly spaced with the first and the last."""
+    """Return at most `most` indices below `count`, evenly spaced from the first to the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 

@@ -28,7 +28,7 @@ FIRST_TRIED, GROWTH = 1, 8
 
 
 class GridContinuation:
-    """Closed configurations of the cells of a grid: `states` (cells, S), or `reasons` why there is none."""
+    """Closed configurations of the cells of a grid: `states` (cells, S), or `reasons` for their absence."""
 
     def __init__(self, model: CompiledModel, grid: Grid, targets: Targets, limits: MotionLimits) -> None:
         self.model, self.grid, self.limits = model, grid, limits
@@ -100,7 +100,7 @@ class GridContinuation:
         return float(turn[0, ball.components.index(name)])
 
     def _close_first(self, near: Configuration | None, continue_cells: Continue) -> int:
-        """Close the cell nearest to the start that can be closed, and return it."""
+        """Close the cell nearest to the start that permits it, and return its index."""
         start, _ = initial_states(self.model, near)
         here = Configuration(self.model, (), start.reshape(1, -1))
         order = self.grid.by_distance({name: self._value(here, name) for name in self.grid.axes})

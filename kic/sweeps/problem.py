@@ -138,7 +138,7 @@ class SweepProblem:
     def _reason(
         self, metric: Callable[[Configuration], Any], state: np.ndarray, of_batch: MemberError
     ) -> str:
-        """Return why a metric is undefined at one state, without numbers of other members."""
+        """Return the reason that a metric is undefined at a state, without numbers of other members."""
         found = of_batch
         try:
             metric(Configuration(self.mechanism._model, (1,), state))

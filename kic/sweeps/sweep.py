@@ -1,4 +1,4 @@
-"""The `Mechanism.sweep` function: check the arguments, close the cells, and evaluate the metrics."""
+"""`Mechanism.sweep`: checks of the arguments, closure of the cells, and evaluation of the metrics."""
 
 from __future__ import annotations
 

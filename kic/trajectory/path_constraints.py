@@ -386,7 +386,7 @@ def voltage_speed_intervals(
     t: np.ndarray,
     limits: Any,
 ) -> np.ndarray:
-    """Return closed intervals (n, 2) of the speed factor r at which the motion keeps the voltage limits.
+    """Return closed intervals (n, 2) of the speed factor r at which the motion respects the voltage limits.
 
     The limits are checked on both sides of each time t (L + 1,), where accelerations and jerks may jump.
     """

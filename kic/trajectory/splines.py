@@ -34,9 +34,10 @@ def hermite(
     rates, accelerations, jerks : as `points`
         Derivatives at the points. Omitted accelerations and jerks are free, and jump.
 
-    If shapes or names differ, times do not increase, rates are missing, or jerks are given without
-    accelerations.
-        For other shapes, names that differ, times that do not increase, no rates, or jerks without
+    Raises
+    ------
+    InputError
+        If shapes or names differ, times do not increase, rates are missing, or jerks are given without
         accelerations.
 
     Examples

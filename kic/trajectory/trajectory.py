@@ -190,8 +190,10 @@ class SampledMotion(Tabular, Animated):
     ) -> np.ndarray:
         """Return the efforts (T, A) that produce the motion (eq 2-198).
 
-        Rows at which the efforts act; by default the actuators of this motion.
-            Rows at which they act; by default those of this motion.
+        Parameters
+        ----------
+        actuators : str or list of str, optional
+            Rows at which the efforts act; by default the actuators of this motion.
         criterion, effort_limits
             Choice of efforts for more actuators than degrees of freedom, as in `Configuration.distribute`; by
             default those of this motion.

@@ -108,13 +108,13 @@ class Session:
         return done
 
     def move(self, values: Mapping[str, float] | np.ndarray) -> bool:
-        """Move to values of drivers as far as the branch reaches; return True if it reaches them."""
+        """Move toward values of the drivers along the branch; return True if they are reached."""
         wanted = dict(zip(self.drivers, self.values(), strict=True))
         wanted |= values if isinstance(values, Mapping) else dict(zip(self.drivers, values, strict=True))
         return self._try(partial(self._reached, wanted))
 
     def _reached(self, wanted: Mapping[str, Any]) -> Configuration:
-        """Return the configuration with values of the drivers; drivers without a value, such as spins, rest."""
+        """Return the configuration with driver values; drivers without a value, such as spins, are kept."""
         m, near, inputs = self._solved(wanted)
         try:
             return _of(self.mechanism, m.at(inputs, near=near))
@@ -304,7 +304,7 @@ class Session:
         return found
 
     def _path(self, values: np.ndarray) -> Configuration:
-        """Return configurations (T,) with values (T, M) of the drivers, where it reaches them."""
+        """Return configurations (T,) with values (T, M) of the drivers, masked where out of reach."""
         m, near, inputs = self._solved(dict(zip(self.drivers, values.T, strict=True)))
         return _of(self.mechanism, m.path(inputs, near=near, failures="mask"))
 

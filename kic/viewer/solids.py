@@ -36,7 +36,7 @@ _BARREL_START_FACTOR, _BARREL_END_FACTOR = 0.05, 0.6
 # half length of a rail on ground as a share of the size of the mechanism, without limits
 _RAIL_FACTOR = 0.2
 _SIDES = 24
-# largest number of frames that are drawn; robots may have one for each link
+# frames are drawn if there are at most so many; robots may have one for each link
 _FRAMES_MAX = 12
 # marks whose directions belong to another body than their position
 _TURNED_KINDS = ("universal", "touch", "lifted")
@@ -194,7 +194,7 @@ class SolidSymbols(SpatialSymbols):
         self._add(BALL, face, centre, scale=0.6 * self.size)
 
     def _barrel_between(self, mark: Mark, p: np.ndarray) -> None:
-        """Add a barrel of constant length and the rod that leaves it."""
+        """Add a barrel of constant length and its rod."""
         a, b = p
         between, length = float(np.linalg.norm(b - a)), self.lengths[mark.name]
         u = (b - a) / max(between, 1e-9 * self.size)

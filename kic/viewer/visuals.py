@@ -83,7 +83,7 @@ def _is_in(place: str | Path, folders: Iterable[Path]) -> bool:
 
 
 def _folders_of_package(folder: Path) -> list[Path]:
-    """Return a directory and those above it to that of its package, or the directory alone."""
+    """Return a directory and its parents up to that of its package, or the directory alone."""
     above = [folder, *folder.parents]
     marks = (k for k, one in enumerate(above) if any((one / name).is_file() for name in _PACKAGES))
     return above[: next(marks, 0) + 1]
