@@ -1,7 +1,7 @@
 """Assembly: close the loops of a mechanism that is described with open loops, by damped Gauss–Newton.
 
 The residuals are the closure rows, made with one frame of the closing joint in each of its bodies. Cosines of
-directions that both bodies share, minus one, are residuals, too: closure rows also hold for flipped parts.
+directions that both bodies share, minus one, are residuals too: closure rows also hold for flipped parts.
 """
 
 from __future__ import annotations
@@ -56,17 +56,18 @@ from kic.transfer.rounding import (
     with_turning_frames,
 )
 
-# residual relative to the characteristic length: closed exactly, and with numbers of four digits; the largest
+# residual of closed loops relative to the characteristic length: exact, with numbers of four digits, and the
+# largest
 EXACT_RTOL, DIGITS_RTOL, ROUNDED_RTOL = 1e-11, 1e-4, 1e-3
-# the largest gap that a turned frame may explain, the share of it that it may leave, the angle compared with
-# the smallest of one frame, and the largest angle to first order
+# the largest gap that a turned frame may explain, the largest share of it that may remain, the largest ratio
+# of the angle to that of the best frame, and the largest angle to first order
 TURNED_GAP_MAX, TURN_MISFIT_MAX, TURN_RATIO_MAX, FRAME_TURN_MAX = 0.1, 0.1, 2.5, 0.3
 # lengths and angles below this are rounding errors of the computation
 MISSED_MIN = 1e-14
-# starts sampled within the limits of the joints, if those of the file do not close the loops; the nearest of
-# the first closed ones within limits is taken, or of the first closed ones
+# number of starts sampled within joint limits if known starts do not close the loops, and numbers of closed
+# samples at which sampling ends: within limits, and in all; the nearest of them is chosen
 SAMPLED_STARTS, SAMPLES_ENOUGH, CLOSED_SAMPLES_MAX = 64, 4, 16
-# share of a small gap from known starts that a sample must have to be better, where none closes
+# if no start closes: share of a small gap from known starts that the gap of a better sample must not exceed
 ROUGH_SHARE = 0.1
 # evaluations of the residuals after which no further start is tried
 ASSEMBLY_EVALUATIONS_MAX = 1500
@@ -76,18 +77,18 @@ NEAR, DESCRIBED = "`near`", "the described configuration"
 NAMED_VALUES_MAX = 12
 # violation of limits that counts as round-off
 VIOLATION_ATOL = 1e-6
-# cosines nearer to 1 do not give an angle
+# difference of a cosine from 1 below which it does not determine an angle
 COSINE_ATOL = 1e-8
 # joints at the ends of rods
 ROD_TYPES = ("universal", "spherical")
-# largest entry of one step, and of the way to a state where also conditions of rounded dimensions hold:
-# radians, or shares of the characteristic length
+# largest entry of one step, and of the displacement to a state that satisfies the conditions of rounded
+# dimensions too: radians, or shares of the characteristic length
 ASSEMBLY_STEP_MAX, WAY_TO_EXACT_MAX = 0.5, 1e-2
 
 
 @dataclass(frozen=True)
 class LoopFrame:
-    """End of a loop: a body, and the pose (4, 4) in the world of a frame of it, where the loop is open."""
+    """End of an open loop: a body, and the world pose (4, 4) of a frame that is fixed in it."""
 
     body: str
     pose: np.ndarray
@@ -97,8 +98,8 @@ class LoopFrame:
 class ClosingJoint:
     """Joint that closes a loop.
 
-    `axis` is given in the first frame; `axis2` too, but in the second for a universal joint, as in `Joint`.
-    Coordinates are 0 where both frames coincide.
+    `axis` and `axis2` are given in the first frame, except that `axis2` of a universal joint is given in the
+    second, as in `Joint`. Coordinates are 0 where both frames coincide.
     """
 
     name: str
@@ -121,14 +122,14 @@ class Loop(ClosingJoint):
 
 @dataclass
 class ClosedState:
-    """State that closes the loops, and the remarks on how it was found."""
+    """State that closes the loops, with remarks on the search."""
 
     state: np.ndarray
     remarks: list[str] = field(default_factory=list)
 
 
 class _Residuals:
-    """Closure rows of a mechanism and of open loops and couplings, and their derivatives by the tree."""
+    """Closure rows of a mechanism, open loops and couplings, with derivatives by the tree's coordinates."""
 
     def __init__(
         self,
@@ -160,13 +161,13 @@ class _Residuals:
         self.is_cosine = kinds == lay.DOT1
         self.row_scale = row_scales(tree, self.rows, self.length)
         self.scale = column_scales(tree, self.length)
-        # joints below both bodies turn an open gap with them, and cannot close it
+        # joints that move both bodies together cannot close a gap between them
         moves = moving(tree, self.rows)[item_of]
         self.step_scale, self.blocks = moves * self.scale, blocks(moves)
         self.evaluations = 0
 
     def __call__(self, states: np.ndarray, members: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return scaled residuals (B, n) at states (B, S), and derivatives (B, n, M) by scaled steps."""
+        """Return scaled residuals (B, n) at states (B, S), and their derivatives (B, n, M)."""
         self.evaluations += len(states)
         values, G = self.query.arrays(states)
         values = self.rows.complete(values.copy())
@@ -177,11 +178,11 @@ class _Residuals:
         return integrate(self.tree, states, steps * self.scale)
 
     def describe(self, state: np.ndarray, unit_of_length: str) -> str:
-        """Describe the loops and couplings with the largest gaps, and their residuals."""
+        """Return text on the loops and couplings with the largest gaps."""
         e = self(state[None])[0][0]
         # angles between directions that should be perpendicular
         angles = np.arcsin(np.minimum(np.abs(e), 1.0))
-        # cosines of equal directions lose the digits of small angles, which the perpendicular ones have
+        # cosines of equal directions do not resolve small angles, unlike those of perpendicular directions
         facing = e[self.size :]
         angles[self.size :] = np.where(-facing > COSINE_ATOL, np.arccos(np.clip(1 + facing, -1.0, 1.0)), 0.0)
         sizes = np.where(self.is_cosine, angles, np.abs(e))
@@ -200,7 +201,7 @@ class _Residuals:
         return ", ".join(words for _, words in wide[:3]) + more
 
     def worst(self, state: np.ndarray) -> tuple[float, str]:
-        """Return the largest residual, infinite if one is not finite, and its loop or coupling."""
+        """Return the largest residual, infinite for non-finite residuals, and its loop or coupling."""
         e = np.abs(self(state[None])[0][0])
         if not e.size:
             return 0.0, ""
@@ -211,8 +212,8 @@ class _Residuals:
     def solve(self, state: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the state where damped Gauss–Newton ends, and its largest residual.
 
-        Conditions that rounding alone makes independent would turn the mechanism along its motion to where
-        they hold. They count if that is near, or if the loops stay open without them.
+        Conditions that only rounding makes independent would move the mechanism to a state that satisfies
+        them. They count if this state is near, or if the loops stay open without them.
         """
         found = self._solve(state, ROUNDED_SHARE_MAX)
         exact = self._solve(found, SINGULAR_VALUE_RTOL)
@@ -223,7 +224,7 @@ class _Residuals:
         return found, left
 
     def _solve(self, state: np.ndarray, rtol: float) -> np.ndarray:
-        """Return the state where damped Gauss–Newton ends that neglects singular values below a share."""
+        """Return the state where damped Gauss–Newton ends, without singular values below a share `rtol`."""
         (found,), _ = gauss_newton(
             self,
             self.moved,
@@ -251,7 +252,7 @@ def closed_state(
     starts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     chosen: str = "",
 ) -> ClosedState:
-    """Find a closed state: from the chosen start alone, or from the first that leads to one within limits.
+    """Find a closed state from the chosen start, or else from the first start that yields one within limits.
 
     The described configuration is tried first, then other starts, the zero within limits, and samples.
 
@@ -264,13 +265,14 @@ def closed_state(
     starts : dict of str to dict
         Starts by name: values of joints, and components of the rotation vectors of ball joints.
     chosen : str
-        Name of the start that is not left for another, if there is one.
+        Name of the only start to use, if any.
 
     Raises
     ------
     ModelError
-        If no start closes the loops, or not the chosen one; it has the `residual` and the name of the `loop`,
-        and a start `near` another closed state if one is found. Also if the chosen one alone exceeds limits.
+        If no start, or not the chosen one, closes the loops; it carries the `residual`, the name of the
+        `loop`, and a start `near` another closed state if one is found. Also if only the chosen start leads
+        beyond limits.
     """
     residuals = _Residuals(model.tree, _size(model, loops), loops, couplings)
     described = model.reference_state[0]
@@ -324,7 +326,7 @@ def _frame_turns(
     couplings: Sequence[tuple[str, dict[str, float], float]],
     state: np.ndarray,
 ) -> dict[str, float]:
-    """Return joints of which one frame, turned with all below, closes the loops, and the smallest angles."""
+    """Return joints by name with the smallest angle by which one of their frames must turn to close loops."""
     joints = [joint for joint in model.description.joints if joint.type in AXIAL_TYPES and joint.at]
     for loop in loops:
         at = tuple(loop.first.pose[:3, 3].tolist())
@@ -335,7 +337,7 @@ def _frame_turns(
     e, G = _Residuals(whole, _size(model, loops), loops, couplings)(states)
     turning = {joint.name: columns[0] for joint, columns in turned}
     others = np.setdiff1d(np.arange(G.shape[2]), [columns for _, columns in turned])
-    # what no motion of the joints reaches
+    # directions of residuals that no motion of the joints changes
     U, sigma, _ = np.linalg.svd(G[0][:, others])
     rest = U[:, int((sigma > ROUNDED_SHARE_MAX * sigma.max(initial=0.0)).sum()) :].T
     angles = dict[str, float]()
@@ -348,7 +350,7 @@ def _frame_turns(
 
 
 class _Limits:
-    """Limits of the coordinates of all joints, also of those that close loops."""
+    """Limits of the coordinates of all joints, including those that close loops."""
 
     def __init__(self, model: CompiledModel, loops: Sequence[Loop], length: float) -> None:
         self.model, self.loops, self.length = model, loops, length
@@ -368,7 +370,7 @@ class _Limits:
     def clipped(self, state: np.ndarray, inwards: float = 0.0) -> np.ndarray:
         """Return a state with the coordinates of the tree within their limits.
 
-        Those beyond a limit are placed `inwards` of it by a share of their range, if it is finite.
+        Coordinates beyond a limit are placed inside it by a share `inwards` of their range, if it is finite.
         """
         made, (columns, entries) = state.copy(), self.model.tree.single_columns
         lower, upper = (x[columns] for x in self.columns())
@@ -383,7 +385,7 @@ class _Limits:
         return max(self.excesses(state).values(), default=0.0) <= VIOLATION_ATOL
 
     def excesses(self, state: np.ndarray) -> dict[str, float]:
-        """Return by how much limited coordinates are beyond their limits: radians, or shares of a length."""
+        """Return the excess of each limited coordinate: radians, or shares of the characteristic length."""
         phi = self.model.values(self.names, state[None])[0] if self.names else []
         found = [
             (name, x, self.ranges[name], of)
@@ -407,10 +409,10 @@ def _check_chosen(
     state: np.ndarray,
     remedy: str,
 ) -> None:
-    """Raise an error if the chosen start, `own`, leads to no closed state, or if another start is better.
+    """Raise an error if the chosen start, `own`, leaves loops open, or if another start is better.
 
-    `state` is where it leads: the loops stay open, for which there is a `remedy`, or coordinates are beyond
-    limits. These are a remark if no other start is better.
+    `state` is the result of the chosen start: its loops are open, with a `remedy` for the error, or its
+    coordinates are beyond limits. Limits alone are no error if no other start is better.
     """
     tree, length, ((chosen, start),) = residuals.tree, residuals.length, own.items()
     left, worst = residuals.worst(state)
@@ -450,17 +452,17 @@ def _nearest(
     samples: int = SAMPLED_STARTS,
     around: np.ndarray | None = None,
 ) -> tuple[np.ndarray, str]:
-    """Return the first closed state within limits from starts by name, else the nearest of samples.
+    """Return the first closed state within limits from named starts, else the nearest of samples.
 
-    Also return the name of the start. Samples and distances are `around` a state, by default the first start,
-    which is kept if its loops are closed and no other one leads within limits.
+    Also return the name of the start. Samples and distances are `around` a state, by default the first start.
+    If the first start is closed, it is kept unless another start leads within limits.
     """
     known = list(starts.items())
     tree, (first, zero) = residuals.tree, known[0]
     is_closed = residuals.worst(zero)[0] <= EXACT_RTOL
     if is_closed and (limits.allow(zero) or len(known) == 1):
         return zero, first
-    if is_closed:  # other starts of the file may lead within limits
+    if is_closed:  # other known starts may lead within limits
         samples = 0
     zero = zero if around is None else around
     lower, upper = limits.columns()
@@ -468,7 +470,7 @@ def _nearest(
     rough: tuple[float, np.ndarray, str] | None = None
     closed, inside = 0, 0
     generator = np.random.default_rng(0)
-    # limits may be far wider than any motion, 1e16 rad in files of joints without limits
+    # limits may be far wider than any motion, such as 1e16 rad in files
     middle = np.clip(_columns(tree, zero), lower, upper)
     reach = np.where(residuals.scale == 1.0, np.pi, residuals.length)
     low = np.maximum(lower, middle - np.where(np.isfinite(lower), 2, 1) * reach)
@@ -509,7 +511,7 @@ def _nearest(
 
 
 def _columns(tree: Tree, state: np.ndarray) -> np.ndarray:
-    """Return the coordinates (M,) of a state; those of ball joints are zero."""
+    """Return the coordinates (M,) of a state, zero for ball joints."""
     phi = np.zeros(tree.size)
     columns, entries = tree.single_columns
     phi[columns] = state[entries]
@@ -517,7 +519,7 @@ def _columns(tree: Tree, state: np.ndarray) -> np.ndarray:
 
 
 def state_at(tree: Tree, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-    """Return the state with some values of joints; rotations are vectors from the described configuration."""
+    """Return the state with given joint values; rotations are vectors from the described configuration."""
     phi, given = _columns(tree, zero), start_columns(tree, values)
     phi[list(given)] = list(given.values())
     state, turned = zero.copy(), tree.states(phi[None])[0]
@@ -530,7 +532,7 @@ def state_at(tree: Tree, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndar
 
 
 def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
-    """Return the columns of the tree that have values at a start, with these values.
+    """Return the values of a start by column of the tree.
 
     Raises
     ------
@@ -582,7 +584,7 @@ def without_spins(
 ) -> tuple[Mechanism, list[str]]:
     """Return a closed mechanism with its spins held if `spins` is "held", and remarks on them.
 
-    Spins stay free if `coordinates` that the user has chosen take part in them.
+    Spins stay free if one of the chosen `coordinates` takes part in them.
     """
     if choice("spins", spins, ("held", "free")) == "free":
         return mechanism, []
@@ -595,7 +597,7 @@ def without_spins(
 
 
 def loop_words(k: int, given: Any) -> tuple[str, str, str]:
-    """Return entry k of `loops`: the names of two frames, and the type of the closing joint."""
+    """Return the names of two frames and the type of the closing joint from entry k of `loops`."""
     words = entries(given)
     if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
         raise invalid(f"loops[{k}]", "must be two frames, and a type of joint if not spherical", given)
@@ -607,7 +609,7 @@ def loop_words(k: int, given: Any) -> tuple[str, str, str]:
 
 
 def _end(mechanism: Mechanism, name: str) -> LoopFrame:
-    """Return the end of a loop at a frame or point; points have the axes of the world."""
+    """Return the end of a loop at a frame or point; a point has world axes."""
     part = mechanism._part(name, "frames", "points")
     pose = np.eye(4)
     if isinstance(part, Frame):
@@ -625,10 +627,10 @@ def close_loops(
     chosen: str = "",
     **added: Any,
 ) -> tuple[Mechanism, list[str]]:
-    """Return a mechanism with its loops closed, described where they are, and remarks.
+    """Return a mechanism with its loops closed, described at the closed state, and remarks.
 
-    Loops, contacts and rods that are closed already stay so. `rows` are couplings that the new description
-    does not have, with their values; `added` are parts that it has. Its free and ball joints are at zero.
+    Loops, contacts and rods that are already closed stay closed. `rows` are couplings with their values that
+    the new description does not include; `added` are parts that it includes. Its ball joints are at zero.
     """
     model = mechanism._model
     found = closed_state(model, loops, rows, starts, chosen)
@@ -639,10 +641,10 @@ def close_loops(
 
 
 def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
-    """Return a mechanism whose loops of rounded dimensions move by its `closure_tolerance`, with remarks.
+    """Return a mechanism with a `closure_tolerance` that lets loops of rounded dimensions move, and remarks.
 
-    A remark names axes and frames that are too far off to be rounded. It is the same object if there is
-    nothing to remark, or its tolerance suffices.
+    Remarks also name axes and frames with errors too large for rounding. The same object is returned if its
+    tolerance suffices and there are no such axes.
     """
     model = mechanism._model
     tolerance, loops, tilts = rounded_loops(model.closure(()), model.tree.reference_state)
@@ -671,29 +673,29 @@ def displacements(model: CompiledModel, state: np.ndarray) -> dict[str, np.ndarr
 
 
 def closing_joints(loops: Iterable[Loop], poses: Mapping[str, np.ndarray]) -> tuple[Joint, ...]:
-    """Return the joints of loops, described where bodies have displacements (4, 4)."""
+    """Return the joints of loops, described at displacements `poses` (4, 4) of the bodies."""
     return tuple(
         _joint(loop, *(poses[end.body] @ end.pose for end in (loop.first, loop.second))) for loop in loops
     )
 
 
 class _Displaced:
-    """Parts of a mechanism, described where its bodies have displacements (4, 4)."""
+    """Converter of parts of a mechanism to their description at displacements (4, 4) of the bodies."""
 
     def __init__(self, poses: Mapping[str, np.ndarray]) -> None:
         self.poses = poses
 
     def point(self, body: str, x: Any) -> Any:
-        """Return a point of a body."""
+        """Return the displaced position of a point of a body."""
         T = self.poses[body]
         return None if x is None else tuple((T[:3, :3] @ x + T[:3, 3]).tolist())
 
     def vector(self, body: str, x: Any) -> Any:
-        """Return a direction that is fixed in a body."""
+        """Return the displaced direction of a vector that is fixed in a body."""
         return None if x is None else tuple((self.poses[body][:3, :3] @ x).tolist())
 
     def body(self, body: Body) -> Body:
-        """Return a body."""
+        """Return a displaced body."""
         com, at = (self.point(body.name, x) for x in (body.com, body.at))
         inertia: Any = body.inertia
         if inertia is not None:
@@ -703,7 +705,7 @@ class _Displaced:
         return replace(body, com=com, at=at, inertia=inertia)
 
     def joint(self, joint: Joint, value: tuple[float, ...]) -> Joint:
-        """Return a joint that has values there; those of a ball joint have axes of its first body."""
+        """Return a displaced joint with given values, in axes of the first body for ball joints."""
         first, second = joint.bodies
         turned = self.poses[first][:3, :3], self.poses[second][:3, :3]
         if joint.swing is not None and not np.allclose(*turned, rtol=0.0, atol=EXACT_RTOL):
@@ -722,7 +724,7 @@ class _Displaced:
         return replace(joint, at=at, axis=axis, axis2=axis2, value=value, swing_axis=swing_axis)
 
     def contact(self, contact: Contact) -> Contact:
-        """Return a contact: its point is fixed in the first body, normal and first tangent in the second."""
+        """Return a displaced contact: its point moves with the first body, its axes with the second."""
         first, second = contact.bodies
         at = self.point(first, contact.at)
         normal, tangent, _ = (self.vector(second, u) for u in contact_axes(contact))
@@ -739,8 +741,8 @@ def described_at(
 ) -> Mechanism:
     """Return a mechanism described in another configuration; coordinates keep their values.
 
-    The rotations of ball joints have none, and are zero there. `added` are further parts, described there,
-    and `changes` other fields. Raise `ModelError` for open contacts whose rows are not zero there.
+    Rotations of ball joints are zero in the new description. `added` are further parts in that configuration,
+    and `changes` other fields. Raise `ModelError` if rows of open contacts are not zero there.
     """
     there, model = _Displaced(poses), mechanism._model
     for contact in mechanism.contacts:
@@ -793,7 +795,7 @@ def described_at(
 
 
 def _joint(loop: Loop, first: np.ndarray, second: np.ndarray) -> Joint:
-    """Return the joint of a loop, described where its two frames have poses (4, 4)."""
+    """Return the joint of a loop, described at poses (4, 4) of its two frames."""
     axes: dict[str, Any] = {}
     for key in () if loop.type in BALL_TYPES else JOINT_AXES.get(loop.type, ()):
         carrier = second if loop.type == "universal" and key == "axis2" else first
@@ -811,7 +813,7 @@ def _joint(loop: Loop, first: np.ndarray, second: np.ndarray) -> Joint:
 def _values_between(joint: Joint, loop: Loop, T: np.ndarray) -> tuple[float, ...]:
     """Return the coordinates of a closing joint from the pose (4, 4) of its second frame in the first.
 
-    Angles are within half a turn, or in the turn that is nearest to the limits.
+    Angles are in [−π, π], or shifted by full turns towards the limits.
     """
     a, b = unit(loop.axis), unit(loop.axis2)
     shift, turn = T[:3, 3], T[:3, :3]
@@ -841,10 +843,10 @@ def _values_between(joint: Joint, loop: Loop, T: np.ndarray) -> tuple[float, ...
 
 
 def default_coordinates(mechanism: Mechanism, wanted: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return default coordinates of a closed mechanism; None if no set drives it.
+    """Return default coordinates of a closed mechanism; None for an open chain, or if no set drives it.
 
-    They are the first of the `wanted` sets that drives it alone, else the first that does with the best
-    others, else the best conditioned coordinates.
+    They are the first of the `wanted` sets that drives it alone, else the first that drives it together with
+    the best other coordinates, else the best conditioned coordinates.
     """
     if mechanism._model.tree.open:
         return None
@@ -866,7 +868,7 @@ def default_coordinates(mechanism: Mechanism, wanted: Iterable[tuple[str, ...]])
 
 
 def _best(mechanism: Mechanism) -> tuple[str, ...] | None:
-    """Return the best conditioned coordinates of a closed mechanism, or None; those of rods come last."""
+    """Return the best conditioned coordinates of a closed mechanism, or None; rods are a last resort."""
     hinges = [c for joint in mechanism.joints if joint.type not in ROD_TYPES for c in joint.components]
     has_rods = any(joint.type in ROD_TYPES for joint in mechanism.joints)
     for among in (hinges, None) if has_rods else (None,):

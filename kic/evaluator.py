@@ -1,4 +1,4 @@
-"""Evaluators for hot loops: one question at any states, plain arrays in and out, all names resolved."""
+"""Evaluators for hot loops: one query at any states, with plain arrays and all names resolved."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ _ndarray, _empty = np.ndarray, np.empty
 
 
 class NoResultError(UnknownNameError, AttributeError):
-    """Results have no array of this name."""
+    """Access to an array that results do not have."""
 
 
 class Evaluator(ABC):
-    """Evaluator of a question at any states, for hot loops; made by `Mechanism.prepare`.
+    """Evaluator of a query at any states, for hot loops; made by `Mechanism.prepare`.
 
-    Call it with a state (..., S), see `Configuration.state`, and the motion that the question needs, such as
+    Call it with a state (..., S), see `Configuration.state`, and the motion that the query needs, such as
     ``f(state, qd, qdd)``. It has no mutable state and is thread-safe.
 
     Attributes
     ----------
     question : str
-        The question, which is also the ``__name__``, by which Dask and others name tasks.
+        Name of the query. It is also the ``__name__``, which Dask and others use to name tasks.
     motion : tuple of str
         Names of the arguments after the state.
     names : tuple of str
-        Names of the results, if they have several.
+        Names of the results, if there are several.
     coordinates : tuple of str
         Names of the coordinates.
 
@@ -92,7 +92,7 @@ class Evaluator(ABC):
 
     @property
     def __name__(self) -> str:
-        """Name of the question."""
+        """Name of the query."""
         return self.question
 
     @property
@@ -102,7 +102,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False) -> Any:
-        """Evaluate the question at a state.
+        """Evaluate the query at a state.
 
         Parameters
         ----------
@@ -111,32 +111,32 @@ class Evaluator(ABC):
         *motion : (..., n) array_like
             The arguments named in `motion`. Batches of all arguments broadcast.
         out : optional
-            Earlier results of this evaluator for the same batch, which are overwritten. An array of float64
-            that receives the result, if the result is an array; it may be one of the arguments.
+            Earlier results of this evaluator for the same batch, which are overwritten. If the result is an
+            array, an array of float64 that receives it; it may be one of the arguments.
         check : bool
             True to check also that the coordinates can drive the mechanism at the states, by their condition,
-            and that no joint is closed the wrong way round.
+            and that no joint is flipped.
 
         Returns
         -------
         Results, OperationalSpace, RedundancyResolution, PoseMotion or ndarray
-            Results of the question.
+            Results of the query.
 
         Raises
         ------
         InputError
             For arrays of another shape, and an `out` of another batch. If results at a finite state are not
             finite, because numbers overflow, or a spring or a distance has length zero. For states that do
-            not close the loops; `failed` are their indices, `joint` and `residual` belong to the first.
+            not close the loops; `failed` are their indices, `joint` and `residual` are those of the first.
         SingularError
             If the coordinates cannot drive the mechanism, or Euler angles are near gimbal lock.
 
         Notes
         -----
         A state closes the loops if their residuals are at most 1e-6 of the length of each loop, or 1e-6 rad,
-        or `closure_tolerance` if that is larger. States in single precision pass if their angles are within a
-        turn. Quaternions are normalized first. Results at states that are not finite are NaN. After an error,
-        the numbers in `out` are undefined.
+        or `closure_tolerance` if that is larger. States in single precision are accepted if their angles are
+        within a turn. Quaternions are normalized first. Results at states that are not finite are NaN. After
+        an error, the values in `out` are undefined.
         """
 
     def check(self, state: np.ndarray) -> np.ndarray:
@@ -150,13 +150,12 @@ class Evaluator(ABC):
         Returns
         -------
         (...) ndarray
-            Condition of the system that is solved; 1 in the coordinates of an open chain itself.
+            Condition of the system that is solved; 1 for an open chain in its own coordinates.
 
         Raises
         ------
         InputError
-            If a state does not close the loops, with the joint and the residual, or closes one the wrong way
-            round.
+            If a state does not close the loops, with the joint and the residual, or has a flipped joint.
         SingularError
             If the coordinates cannot drive the mechanism.
 
@@ -182,7 +181,7 @@ class Evaluator(ABC):
 
 
 def checked_state(model: CompiledModel, state: Any) -> np.ndarray:
-    """Return a state (..., S) in the memory layout for which kernels are compiled."""
+    """Return a state (..., S) in the memory layout of the kernels, after checking its shape."""
     a, size = np.require(numbers("state", state), requirements=LAYOUT), model.tree.state_size
     if a.ndim == 0 or a.shape[-1] != size:
         raise invalid("state", f"must have shape (..., {size}), as `Configuration.state`", a.shape)
@@ -198,7 +197,7 @@ def checked_state(model: CompiledModel, state: Any) -> np.ndarray:
 
 
 def known_members(*arrays: np.ndarray) -> np.ndarray | None:
-    """Return the mask (B,) of members of which all numbers (B, n) are finite; None if all are."""
+    """Return the mask (B,) of members that are finite in all arrays (B, n); None if all members are."""
     if all(map(is_finite, arrays)):
         return None
     ok = np.isfinite(arrays[0]).all(axis=1)
@@ -210,8 +209,8 @@ def known_members(*arrays: np.ndarray) -> np.ndarray | None:
 class Rates:
     """Arrays of one output: `value` (..., P), `G` (..., P, M), `H` (..., P, M, M), `D` (..., P, M, M, M).
 
-    Those beyond the prepared order are None. Views are set at once; a copy is made on first access, and
-    ``evaluator(state, out=…)`` updates it in place.
+    Arrays beyond the prepared order are None. Views are set at once; copies are made on first access, and
+    ``evaluator(state, out=…)`` updates them in place.
     """
 
     _name: str
@@ -226,7 +225,7 @@ class Rates:
     _copies: list[tuple[str, str]]
 
     def __getattr__(self, letter: str) -> Any:
-        # called once for each copy, which is then an attribute
+        # called once for each copy, which then becomes an attribute
         if letter not in LETTERS or self._tables is None:
             message = f"Outputs of an evaluator have no '{letter}'. There are: {', '.join(LETTERS)}."
             raise AttributeError(message, name=letter, obj=self)
@@ -247,7 +246,7 @@ class Rates:
 class Results:
     """Arrays of one evaluation, by name: ``r.tip.G``, ``r["hand.x"].H``, ``r.I``, ``r.P``, ``r.load``.
 
-    ``evaluator(state, out=r)`` updates, in place, every array accessed before. Made by `Tables.results`.
+    Made by `Tables.results`. ``evaluator(state, out=r)`` updates all accessed arrays in place.
     """
 
     I: Any
@@ -258,14 +257,14 @@ class Results:
     _batch: tuple[int, ...]
     _rows: np.ndarray
     _model: np.ndarray
-    # arrays that were accessed and are copies of the tables
+    # accessed arrays that are copies of the tables
     _copies: Any = ()
     # scratch state and kernel calls, reused by in-place evaluation of one real state
     _states: Any = None
     _calls: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        # called once for each name that is not set, which is then an attribute
+        # called once for each name that is not set, which then becomes an attribute
         tables = self._tables
         if tables is None or (name[:1] == "_" and name not in tables.names):
             raise AttributeError(name)
@@ -284,7 +283,7 @@ class Results:
 
 
 class Tables(Evaluator):
-    """Evaluator of coefficients of outputs, for dynamics, or for both in one call of the kernels.
+    """Evaluator of coefficients of outputs, of dynamics, or of both in one call of the kernels.
 
     Parameters
     ----------
@@ -297,7 +296,7 @@ class Tables(Evaluator):
     wrt
         Coordinates.
     check_results : bool
-        False to return results that are not finite instead of an error.
+        False to return results that are not finite instead of raising an error.
     """
 
     def __init__(
@@ -340,9 +339,9 @@ class Tables(Evaluator):
             orders = range(0 if self._values_in_place else 1, len(rows.places))
             if self._in_place:
                 self._views = rows.of_rows([of_rows.spans[name] for name in outputs], orders)
-            # index of the view of G of each name; that of values precedes it
+            # index of the view of G of each name; the view of values precedes it
             self._starts = [(name, k * len(orders) + 1 - orders[0]) for k, name in enumerate(outputs)]
-        # shapes of the tables of one state; None for empty ones, all of which are the same array
+        # shapes of the tables of one state; None for empty ones, which share one array
         widths = (0 if rows is None else rows.width), dynamics.width
         self._shapes = [(1, width) if width else None for width in widths]
         self._none = _empty((1, 0))
@@ -350,7 +349,7 @@ class Tables(Evaluator):
         hot = not model.has_complex_step and transfer.is_compiled and not program.cut_joints
         hot = hot and (rows is None or rows.rows is None or not rows.rows.euler)
         self._one = (self._size,) if hot else None
-        # states and arguments of calls that have ended; taking and returning is atomic
+        # states and arguments of completed calls; taking and returning is atomic
         self._spare: list[tuple[np.ndarray, list[Any]]] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -358,11 +357,11 @@ class Tables(Evaluator):
 
     @property
     def scaling(self) -> Scaling:
-        """Typical sizes of rows and coordinates, and the error of rows at regular configurations."""
+        """Scaling: typical sizes of rows and coordinates, and the error of rows at regular configurations."""
         return self._program.scaling
 
     def __call__(self, state: Any, *, out: Any = None, check: bool = False) -> Results:  # type: ignore[override]
-        """Return the results at a state, in earlier results `out` if they are given."""
+        """Return the results at a state, stored in earlier results `out` if given."""
         if check is not False and flag("check", check):
             self.check(state)
         # one real state is the hot path
@@ -407,10 +406,7 @@ class Tables(Evaluator):
     def results(
         self, batch: tuple[int, ...], rows: np.ndarray, model: np.ndarray, plain: bool = False
     ) -> Results:
-        """Return results for a batch whose tables are given.
-
-        With `plain`, results are newly allocated and real.
-        """
+        """Return results for a batch with given tables; `plain` tables are newly allocated and real."""
         made = Results()
         # set through the dictionary: names differ among evaluators, so attributes could not share keys
         held = made.__dict__
@@ -418,7 +414,7 @@ class Tables(Evaluator):
         if not self._all_views or rows.dtype.char == "O":
             held["_copies"] = []
         if self._in_place and (plain or rows.dtype.char != "O"):
-            # at once, views are several times cheaper than one by one
+            # making all views at once is several times cheaper than one by one
             seen = self._views.views(rows, batch) if plain else self._views.split(rows, batch)
             values, order = self._values_in_place, self._order
             for name, k in self._starts:
@@ -440,16 +436,16 @@ class Tables(Evaluator):
         return made
 
     def _connect(self, held: dict[str, Any], results: Results) -> None:
-        """Set the attributes that an output needs to create its arrays on access."""
+        """Set the attributes that an output needs to make its arrays on access."""
         # no reference to the results: a cycle would keep their memory until garbage collection
         held["_tables"], held["_copies"] = self, results._copies
         held["_rows"], held["_batch"] = results._rows, results._batch
 
     def part(self, results: Results, name: str) -> Any:
-        """Return the arrays of a name in results that are not views, or are symbolic.
+        """Return the arrays of a name in results that are copies or symbolic, made on first access.
 
-        Arrays are made on request. `results._copies` then holds their name, so that the next
-        call with these results as `out` fills them again.
+        Their name is added to `results._copies`, so that the next call with these results as `out` updates
+        them.
         """
         if name in self._outputs:
             rates = Rates()
@@ -482,7 +478,7 @@ class Tables(Evaluator):
         letter: str,
         known: Coefficients | None = None,
     ) -> np.ndarray | None:
-        """Return the value or coefficients of a name, as a copy unless they are symbols."""
+        """Return a copy of the value or coefficients of a name; None beyond the prepared order."""
         layout, k = self._program.outputs, LETTERS[letter]
         if k > self._order:
             return None
@@ -493,7 +489,7 @@ class Tables(Evaluator):
         return None if tensor is None else tensor.take(np.arange(span.start, span.stop), axis=-1 - k)
 
     def jacobian(self, results: Results) -> np.ndarray:
-        """Return G (..., P, M) of all outputs at once, which is faster than one by one."""
+        """Return G (..., P, M) of all outputs at once, which is faster than by name."""
         layout, transfer = self._program.outputs, self._program.transfer
         assert layout is not None  # for the type checker: there are outputs
         G = layout.split(results._rows, results._batch)[1]
@@ -502,7 +498,7 @@ class Tables(Evaluator):
         return G if transfer.permutation is None else transfer.in_coordinates([G], (1,))[0]
 
     def _refresh(self, out: Results) -> None:
-        """Update arrays that were accessed and are copies of the tables."""
+        """Update the accessed arrays that are copies of the tables."""
         known = self._assembled(out._rows, out._batch) if any(letter for _, letter in out._copies) else None
         for name, letter in out._copies.copy():
             held = getattr(out, name)
@@ -515,14 +511,14 @@ class Tables(Evaluator):
     def calls(self, out: Results, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return kernel entries and arguments that fill results for one real state.
 
-        An entry returns a number other than zero where `_fill` must evaluate the state instead.
+        An entry returns a nonzero number if `_fill` must evaluate the state instead.
         """
         table, program = self._table(out), self._program
         given = table, states, program.applied, program.transfer.choice
         return [(kernel(q.entry), ARGUMENTS[q.entry](q, *given)) for q in program.queries]
 
     def _table(self, out: Results) -> Table:
-        """Return the table of the arrays of results."""
+        """Return a `Table` with the arrays of results."""
         rows, model, program = out._rows, out._model, self._program
         quality = _empty((len(rows) if program.transfer.system is not None else 0, lay.QUALITY_WIDTH))
         X = _empty((0, 0), rows.dtype)
@@ -540,7 +536,7 @@ class Tables(Evaluator):
             states, calls = mine = self._spare.pop()
         except IndexError:
             states = _empty((1, self._size))
-            # with the positions of the two result arrays among the arguments
+            # with the indices of the two result arrays among the arguments
             calls = [
                 (
                     entry,
@@ -559,7 +555,7 @@ class Tables(Evaluator):
                 arguments[j] = model
             if entry(*arguments):
                 self._fill(states, out)
-            # the results belong to the caller
+            # keep no reference to results, which belong to the caller
             if k is not None:
                 arguments[k] = None
             if j is not None:
@@ -568,7 +564,7 @@ class Tables(Evaluator):
         return out
 
     def _fill(self, states: np.ndarray, out: Results) -> None:
-        """Fill results at states (B, S) with every check; members whose state is not finite are NaN."""
+        """Fill results at states (B, S) with all checks; members with non-finite states are NaN."""
         ok, batch, table = known_members(states), out._batch, self._table(out)
         ok = None if ok is None else ok.reshape(batch)
         closed = Numbered.whole(states)
@@ -622,7 +618,7 @@ class Efforts(Evaluator):
     def __call__(  # type: ignore[override]
         self, state: Any, qd: Any = None, qdd: Any = None, *, out: Any = None, check: bool = False
     ) -> np.ndarray:
-        """Return efforts (..., M); in the array `out` if it is given."""
+        """Return efforts (..., M), stored in the array `out` if given."""
         if check is not False and flag("check", check):
             self.check(state)
         try:
@@ -645,7 +641,7 @@ class Efforts(Evaluator):
         return out
 
     def _members(self, state: Any, qd: Any, second: Any) -> tuple[Any, ...]:
-        """Return states (B, S) and motions (B, m), the batch, and the mask of finite members."""
+        """Return states (B, S), motions (B, m), the batch shape, and the mask of finite members."""
         state = checked_state(self._model, state)
         given = dict(zip(self.motion, (qd, second), strict=True))
         states, rates, batch = flat_members(
@@ -670,7 +666,7 @@ class Accelerations(Efforts):
     def __call__(  # type: ignore[override]
         self, state: Any, qd: Any = None, effort: Any = None, *, out: Any = None, check: bool = False
     ) -> np.ndarray:
-        """Return accelerations (..., M); in the array `out` if it is given."""
+        """Return accelerations (..., M), stored in the array `out` if given."""
         return super().__call__(state, qd, effort, out=out, check=check)
 
     def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
@@ -715,7 +711,7 @@ class OutputMotions(Evaluator):
         out: Any = None,
         check: bool = False,
     ) -> OutputMotion:
-        """Return value, velocity, acceleration and jerk (..., P); in earlier results `out` if given."""
+        """Return value, velocity, acceleration and jerk (..., P), stored in results `out` if given."""
         if check is not False and flag("check", check):
             self.check(state)
         rest = self._rest
@@ -747,11 +743,11 @@ class OutputMotions(Evaluator):
 
 
 class PositionSolver(Evaluator):
-    """Evaluator of closed states with values of the same rows, each from a nearby closed state.
+    """Evaluator of closed states with given values of fixed rows, each from a nearby closed state.
 
-    The three angular velocities of a joint, body or frame take a rotation vector: the orientation of the
-    second body of a joint relative to the first, or that of a body, as a rotation from the reference
-    configuration. `inputs` are the rows, in order.
+    The three angular velocities of a joint, body or frame take a rotation vector from the reference
+    configuration: that of the second body of a joint relative to the first, or that of a body. `names` are
+    the rows, in order.
     """
 
     question, motion = "position", ("values",)
@@ -770,17 +766,17 @@ class PositionSolver(Evaluator):
     def __call__(  # type: ignore[override]
         self, state: Any, values: Any = None, *, out: Any = None, check: bool = False
     ) -> np.ndarray:
-        """Return closed states (..., S) with wanted values, near closed states `state` (..., S).
+        """Return closed states (..., S) with given values, near closed states `state` (..., S).
 
-        `values` (..., P) have a rotation vector for three angular velocities. In their place, the values of
-        the other rows may be followed by a quaternion (w, x, y, z) of any size for each orientation.
+        `values` (..., P) include a rotation vector for three angular velocities. Instead, values of the other
+        rows can be followed by a quaternion (w, x, y, z) of any norm for each orientation.
 
         Raises
         ------
         InputError
             For arrays of other shapes, and quaternions that are zero or not finite.
         ConfigurationError
-            As `Mechanism.at`, which is used where the compiled Newton iteration does not converge.
+            As for `Mechanism.at`, which is used if the compiled Newton iteration does not converge.
         """
         if check is not False and flag("check", check):
             self.check(state)
@@ -793,7 +789,7 @@ class PositionSolver(Evaluator):
         return out
 
     def _solved(self, near: Any, values: Any) -> np.ndarray:
-        """Return closed states (..., S) with values (..., P), or at positions (..., n)."""
+        """Return closed states (..., S) with values (..., P), or at `Positions` (..., n)."""
         if isinstance(near, Configuration):
             near = near.state
         positions, (size, state_size) = self._positions, self._sizes
@@ -842,14 +838,14 @@ class PositionSolver(Evaluator):
         )
 
     def _solve(self, inputs: dict[str, Any], near: np.ndarray) -> np.ndarray:
-        """Return the states (..., S) that `Mechanism.at` finds near given ones."""
+        """Return the states (..., S) that `Mechanism.at` finds near given states."""
         as_array("state", near, self._sizes[1])  # raises an error if some are not finite
         start = one_batch_axis(near).copy()
         around = Configuration(self._model, near.shape[:-1], start)
         return solve_position(self._model, inputs, around, "raise").state
 
     def _real(self, name: str, value: Any, size: int) -> np.ndarray:
-        """Return an argument as real numbers (..., n)."""
+        """Return an argument as a real array (..., `size`)."""
         a = numbers(name, value)
         if a.dtype != REAL or a.ndim == 0 or a.shape[-1] != size:
             raise InputError(
@@ -861,7 +857,7 @@ class PositionSolver(Evaluator):
 
 
 def _plain(values: Any, near: Any, sizes: tuple[int, int]) -> bool:
-    """Return True if both are plain arrays for one configuration."""
+    """Return True if both arguments are float64 arrays for one configuration."""
     return (
         type(values) is np.ndarray
         and type(near) is np.ndarray

@@ -1,4 +1,4 @@
-"""Locks: joints and distances that are fixed at values, and freed again."""
+"""Locks: joints and distances fixed at values, which can be unlocked again."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kic.numerics.arrays import numbers
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import RANK_RTOL
 
-# attribute of a locked mechanism: the one without locks in the same reference configuration, and their names
+# attribute of a locked mechanism: the unlocked one in the same reference configuration, and the locked names
 _LOCKS = "_locks"
 # attribute of a mechanism without locks: spins whose hinges are locked by `hold_spins`
 _SPINS = "_spins"
-# values of dependent locks that agree this well are consistent
+# largest difference between values of dependent locks that are consistent
 CONSISTENT_RTOL = 1e-9
 
 
@@ -47,14 +47,14 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     names = tuple(dict.fromkeys((*names, *given)))
     locked, couplings = dict.fromkeys(names), dict(base._terms)
     moved = True
-    while moved:  # a coupling fixes the last of its joints
+    while moved:  # a coupling fixes its last joint
         moved = False
         for name, terms in couplings.items():
             couplings[name] = terms = tuple(x for x in terms if x[0].partition(".")[0] not in locked)
             if len(terms) == 1 and terms[0][0] in base._joints:
                 locked[terms[0][0]], moved = None, True
     made = base.replace(coordinates=left).without(*(name for name, terms in couplings.items() if not terms))
-    for motor in base.motors:  # the shaft turns with the joints that are left
+    for motor in base.motors:  # the shaft turns with the remaining joints
         pairs = zip(motor.joints, motor.ratios or (), base._shafts[motor.name], strict=True)
         rest = [(joint, ratio) for joint, ratio, c in pairs if c.partition(".")[0] not in locked]
         if not rest:
@@ -119,12 +119,12 @@ def hold_spins(mechanism: Mechanism) -> Mechanism:
 
 
 def _spins_of_balls(spins: Iterable[Spin]) -> list[Spin]:
-    """Return the spins that a universal joint holds in place of a ball joint."""
+    """Return the spins that are held by a universal joint in place of a ball joint."""
     return [spin for spin in spins if spin.held and spin.held.type != "fixed"]
 
 
 def _without_spins(mechanism: Mechanism, spins: Iterable[Spin]) -> Mechanism:
-    """Return a mechanism with spins held by universal joints; it is the same if there are none."""
+    """Return a mechanism with spins held by universal joints; the same object if there are none."""
     idle = {name for spin in spins for name in spin.joints}
     if not idle:
         return mechanism
@@ -141,15 +141,15 @@ def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
 
 
 def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return a mechanism described where joints and distances have values, and the coordinates left.
+    """Return a mechanism described at given values of joints and distances, and its remaining coordinates.
 
-    None is the value of the reference configuration, which needs no solution if no other value is given.
-    Other coordinates keep their values, except as many as the loops determine.
+    None stands for the value in the reference configuration; no solution is needed if all values are None.
+    Other coordinates keep their values, except those that the loops determine.
     """
     reference, turns = mechanism.at(), _turns(mechanism)
 
     held: dict[str, Any] = {}
-    spare: dict[str, Any] = {}  # values that those of other names determine
+    spare: dict[str, Any] = {}  # values determined by `held`
     locked, rows = list[str](), list[str]()
     for name, value in values.items():
         own = mechanism._components(name) or ()
@@ -163,7 +163,7 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             rows += [c] * is_free
     if all(value is None for value in values.values()):
         return mechanism, _independent(mechanism, reference, rows, locked, {})
-    # rods do not spin on the way, because their ball joints have no values
+    # ball joints have no values, so rods must not spin during the motion
     steady = _without_spins(mechanism, _spins_of_balls(find_spins(mechanism, locked)))
     first = _independent(steady, steady.at(), rows, locked, turns)
     others = [c for c in steady.coordinates if c not in locked]
@@ -196,7 +196,7 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             raise InputError(message, key="values", name=name)
     made = described_at(mechanism, state, poses)
     spins = _independent(mechanism, reference, [*rows, *chosen], locked, {})
-    # locks of other joints than the coordinates
+    # joints other than coordinates are locked
     if len(chosen) < len(others):
         made = made.replace(coordinates=(*chosen, *spins, *held))
     return made, (*chosen, *spins)
@@ -215,10 +215,10 @@ def _independent(
     locked: Iterable[str],
     turns: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, ...]:
-    """Return coordinates that are independent of rows in the reference configuration, as many as are free.
+    """Return all free coordinates that are independent of `rows` in the reference configuration.
 
-    They are the first of the coordinates that are not locked, and then of all joints. Those in `turns` come
-    with the others of their rotation, which has values only as a whole.
+    Coordinates of the mechanism that are not locked come first, then those of all joints. The three
+    components in `turns` are added together, because a rotation has values only as a whole.
     """
     made, count = list[str](), len(mechanism.coordinates)
     for c in dict.fromkeys([*mechanism.coordinates, *(c for j in mechanism.joints for c in j.components)]):
@@ -230,7 +230,7 @@ def _independent(
 
 
 def _rank(reference: Configuration, rows: list[str]) -> int:
-    """Return the number of independent rows in the reference configuration; those of coordinates are 1."""
+    """Return the number of independent rows in the reference configuration, from scaled coefficients."""
     m = reference._model.description
     units, length = coordinate_units(m), m._model.length
 
@@ -242,13 +242,13 @@ def _rank(reference: Configuration, rows: list[str]) -> int:
 
 
 def _turns(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
-    """Return the three components of a rotation by each of them: angular velocities, without a value."""
+    """Return a dict from each angular velocity of a ball joint to the three components of the joint."""
     balls = [joint.components[-3:] for joint in mechanism.joints if joint.type in BALL_TYPES]
     return {c: whole for whole in balls for c in whole}
 
 
 def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
-    """Return the configuration with values of coordinates; rotations are vectors from the reference."""
+    """Return the configuration at values of coordinates; rotations are vectors from the reference."""
     if mechanism._model.is_open_chain or not _turns(mechanism).keys() & values.keys():
         return mechanism.at(values)
     given = [numbers(name, value) for name, value in values.items()]
@@ -259,7 +259,7 @@ def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
 
 
 def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> float:
-    """Return a component of the rotation vector of a joint where bodies have displacements (4, 4)."""
+    """Return a component of the rotation vector of a joint from displacements (4, 4) of its bodies."""
     joint: Any = mechanism._part(component.rpartition(".")[0])
     first, second = (poses[body][:3, :3] for body in joint.bodies)
     turn = vector_from_matrix((first.T @ second)[None])[0] @ ball_axes(joint)

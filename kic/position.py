@@ -1,4 +1,4 @@
-"""The position problem: closed configurations that have wanted values, one by one or along a path."""
+"""The position problem: closed configurations with given values, one by one or along a path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kic.transfer.targets import BatchTargets, Targets
 def solve_position(
     model: CompiledModel, inputs: Any, near: Configuration | None, failures: str
 ) -> Configuration:
-    """Return configurations with the values of the inputs. See `Mechanism.at`."""
+    """Return configurations with given values of the inputs; see `Mechanism.at`."""
     targets, closure = model.position_problem(inputs)
     if model.has_complex_step:
         found = solve_position(model.real, real_inputs(inputs), real_configuration(model, near), failures)
@@ -40,7 +40,7 @@ def solve_position(
 
 
 def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
-    """Return configurations along a path, the first axis of the batch. See `Mechanism.path`."""
+    """Return configurations along a path, the first axis of the batch; see `Mechanism.path`."""
     targets, closure = model.position_problem(inputs)
     if not targets.batch:
         message = (
@@ -95,7 +95,7 @@ def within_limits(
     path: bool = False,
     times: np.ndarray | None = None,
 ) -> Configuration:
-    """Return configurations with members beyond limits masked, or raise an error that names the limits.
+    """Return configurations with members beyond limits masked, or raise an error for such members.
 
     Parameters
     ----------
@@ -154,11 +154,11 @@ def real_inputs(inputs: Any) -> Any:
 
 
 def real_configuration(model: CompiledModel, near: Configuration | None) -> Configuration | None:
-    """Return a configuration of a mechanism with complex steps as one of the real mechanism."""
+    """Convert a configuration of a mechanism with complex steps to one of the real mechanism."""
     if not isinstance(near, Configuration):
         return near
     own, real = model_of(near), model.real
-    if own is not model:  # a description that was made again in real numbers may differ by rounding
+    if own is not model:  # a description that was rebuilt in real numbers may differ by rounding
         one, other = own.tree.geometry.real, real.tree.geometry
         if own.tree.columns != real.tree.columns or not np.allclose(one, other, 1e-9, 1e-9 * real.length):
             return near
@@ -168,7 +168,7 @@ def real_configuration(model: CompiledModel, near: Configuration | None) -> Conf
 def follow_complex_step(
     model: CompiledModel, targets: Targets, values: np.ndarray, found: Configuration
 ) -> Configuration:
-    """Add the complex step of the dimensions and the values to configurations of real numbers."""
+    """Add the complex step of the dimensions and `values` to real configurations."""
     from kic.transfer.complex_step import ComplexStepTransfer
 
     states = flat_states(found).astype(complex)
@@ -183,10 +183,9 @@ def follow_complex_step(
 def initial_states(
     model: CompiledModel, near: Configuration | None, argument: str = "near"
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return states (..., S) and batch of the starts: the reference configuration, or those of the user.
+    """Return states (..., S) and batch of the starts: those of `near`, or the reference configuration.
 
-    Raise `InputError` if the argument is no configuration of this mechanism, or some of its members have
-    failed.
+    Raise `InputError` if `near` is not a configuration of this mechanism, or has failed members.
     """
     if near is None:
         return model.reference_state[0], ()
@@ -217,13 +216,13 @@ class _PositionProblem:
     closure : Closure
         The equations.
     start, target : (B, S), (B, P)
-        Closed states, and the values wanted.
+        Closed states, and the target values.
     targets : Targets
-        The targets, with the reasons of members that are impossible.
+        The targets, with reasons for impossible members.
     shape : tuple of int
         Shape of the batch.
     failures : {"raise", "mask"}
-        The reasons of failed members are computed to be raised.
+        With "raise", reasons for failed members are computed.
     """
 
     def __init__(
@@ -241,13 +240,13 @@ class _PositionProblem:
         if targets.reasons:
             why = np.broadcast_to(targets.impossible, shape).ravel().tolist()
             self.reasons = {b: reason for b, reason in enumerate(why) if reason}
-        # False for members whose reason follows from that of another
+        # False for members whose reason follows from another member
         self.told = np.ones(len(start), dtype=bool)
         self.states = np.full(start.shape, np.nan)
         self.reached: dict[int, tuple[np.ndarray, float]] = {}
 
     def solve(self, members: np.ndarray | None = None) -> None:
-        """Solve members that are possible; by default all."""
+        """Solve the possible ones of given members, by default of all."""
         if members is None and not self.reasons:
             start, target = self.start, self.target
         else:
@@ -271,9 +270,9 @@ class _PositionProblem:
             self.states[members] = states
 
     def configuration(self, model: CompiledModel, place: Callable[[tuple[int, ...]], str]) -> Configuration:
-        """Return the configurations, with failed members masked, or raise an error that carries them.
+        """Return the configurations with failed members masked, or raise an error that carries them.
 
-        `place` returns the words for a member index.
+        `place` returns the text for a member index.
         """
         shape = self.shape
         aims = BatchTargets(self.targets.names, self.targets.held, self.target)
@@ -295,7 +294,7 @@ class _PositionProblem:
         ]
         others = "keep the others with failures='mask'"
         where, remedy = "", f"Correct the values, or {others}." if shape else "Correct the values."
-        if self.reached:  # some values are possible, and were not reached
+        if self.reached:  # possible values were not reached
             where, remedy = " near the start", "Give `near=` a configuration closer to the wanted assembly, "
             look = "look with assembly_modes()"
             remedy += f"{look}, or {others}." if shape else f"or {look}."
@@ -315,7 +314,7 @@ class _PositionProblem:
 
 
 def _members(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array (..., n) over a batch of a shape, as rows (B, n)."""
+    """Broadcast an array (..., n) to a batch shape, and flatten it to (B, n)."""
     if a.shape[:-1] != shape:
         a = np.broadcast_to(a, (*shape, a.shape[-1]))
     return a.reshape(prod(shape), a.shape[-1])

@@ -15,7 +15,7 @@ from kic.numerics.display import Printable, Summary
 def add_rotors(
     rows: Coefficients, parts: list[np.ndarray], description: MechanismDescription, joints: Sequence[str]
 ) -> list[np.ndarray]:
-    """Append the contributions of the armatures of joints, as angular momentum."""
+    """Append the contributions of joint armatures to `parts`, as angular momentum."""
     H, start, added = rows.needed("H", 2), 0, list[list[np.ndarray]]()
     for joint in (joint for joint in description.joints if joint.name in joints):
         own = slice(start, start + joint.dof)
@@ -35,7 +35,7 @@ def add_rotors(
 class Contributions(Printable):
     """Contribution of each body to I* and P*: Freeman's sums, split by linear and angular momentum.
 
-    The parts of P* are Freeman's own, with the gyroscopic term (II g_a)·(g_k × g_b). Summed and symmetrized
+    The parts of P* have Freeman's form, with the gyroscopic term (II g_a)·(g_k × g_b). Summed and symmetrized
     in the last two indices, they give the P* of `Dynamics` in holonomic coordinates.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Drive train: motors with rotors, gears and circuits, and their demand in a motion (2-228 to 2-240)."""
+"""Drive train: motors with rotors, gears and circuits, and what a motion demands of them (2-228 to 2-240)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEPENDENCE_ATOL = 1e-12
 
 
 class DriveTrain:
-    """Motors of a mechanism with the gears between shafts and joints, u̇ = N φ̇ with N = [G_q^φ]⁻¹ (2-232).
+    """Motors of a mechanism, with gears between shafts and joints: u̇ = N φ̇, N = [G_q^φ]⁻¹ (2-232).
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class DriveTrain:
         return Coefficients(self.names, joints.columns, G, H, D, quasi=joints.quasi, scaling=scaling)
 
     def dynamics(self, shafts: Coefficients) -> Dynamics:
-        """Return I*, P* and damping of the rotors in the coordinates of their shafts' rows (2-237).
+        """Return I*, P* and damping of the rotors in the coordinates (columns) of the shafts (2-237).
 
         With N of the shafts, I* = Nᵀ J N, P*_kab = N_ik J_i H^u_iab, and the damping is Nᵀ b N.
         """
@@ -103,14 +103,14 @@ class DriveTrain:
 
     @property
     def is_inductive(self) -> np.ndarray:
-        """True for motors (K,) with inductance, whose currents lag their voltages."""
+        """Mask (K,) of motors with inductance, whose currents lag their voltages."""
         return self.inductance != 0
 
     def stiffness(self, shafts: Coefficients, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ∂T/∂q of rotors by inertia and by damping, (..., M, M) each.
+        """Return the parts (..., M, M) of ∂T/∂q of rotors due to inertia and to damping.
 
-        T_k = g_k (J ü + b u̇ + f sign u̇) has the form of the rows of a body, and (2-216) holds for it. Dry
-        friction does not change with small deviations of a moving shaft.
+        T_k = g_k (J ü + b u̇ + f sign u̇) has the form of the efforts of a body in (2-216). Dry friction does
+        not change with small deviations of a moving shaft.
         """
         G, H, D = shafts.G, shafts.needed("H", 2), shafts.needed("D", 3)
         velocity_change = evaluate_form(H, (None, v))
@@ -132,8 +132,8 @@ class DriveTrain:
     def torques(self, shafts: Coefficients, effort: np.ndarray, what: str = "effort") -> np.ndarray:
         """Return the torques (..., K) at the output of the shafts for efforts (..., M), Nᵀ τ = T (2-231).
 
-        Raise `InputError` for more motors than coordinates, or efforts that they cannot produce. Raise
-        `SingularError` if motors depend on one another.
+        Raise `InputError` for more motors than coordinates, or efforts that motors cannot produce. Raise
+        `SingularError` if the speeds of motors are linearly dependent.
         """
         K, M = shafts.G.shape[-2:]
         if K > M:
@@ -182,7 +182,7 @@ class DriveTrain:
         a: np.ndarray,
         j: np.ndarray | None,
     ) -> MotorDemand:
-        """Return the demand on the motors in a motion with these efforts, which exclude those of rotors.
+        """Return the demand of a motion on the motors, from efforts without those of the rotors.
 
         Motors with inductance also need the rates of the efforts and the jerk (2-239).
         """

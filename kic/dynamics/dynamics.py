@@ -29,11 +29,11 @@ from kic.numerics.tolerances import INERTIA_CONDITION_MAX
 class Dynamics(Printable, Tabular):
     """The dynamic model T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ in named coordinates.
 
-    P* has the form whose Coriolis matrix C_kb = q̇_a P*_kab makes Ṁ − 2C skew, and for which
-    ∂I*_lm/∂q_n = P*_lnm + P*_mnl. In holonomic coordinates it is symmetric in its last two indices and
-    equals the Christoffel symbols of the first kind. For quasi-velocities, such as the angular velocity of a
-    ball joint, it is not symmetric and must not be symmetrized. Methods take velocities `qd`, accelerations
-    `qdd` and efforts (..., M), whose batches broadcast.
+    With the Coriolis matrix C_kb = q̇_a P*_kab, Ṁ − 2C is skew, and ∂I*_lm/∂q_n = P*_lnm + P*_mnl. In
+    holonomic coordinates P* is symmetric in its last two indices and equals the Christoffel symbols of the
+    first kind. For quasi-velocities, such as the angular velocity of a ball joint, it is not symmetric and
+    must not be symmetrized. Methods take velocities `qd`, accelerations `qdd` and efforts (..., M), whose
+    batches broadcast.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Dynamics(Printable, Tabular):
         Estimated round-off in the diagonal of I*, from the masses of the mechanism. Inertia within 64 times
         this counts as zero. None if I* was given as an array: only a condition above 1e15 is an error.
     efforts : tuple of str
-        Names of the coordinates of the efforts: those of the model, unless `transfer` had another left
-        side. I*, P* and damping have a row, and the load an entry, for each of these names.
+        Names of the coordinates of the efforts: those of the model, unless `transfer` was given `left`. I*,
+        P* and damping have a row, and the load an entry, for each of these names.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Dynamics(Printable, Tabular):
         description = self._description
 
         def unit(*columns: str) -> str:
-            """Return the unit of a coefficient of rates, in terms of that of the effort."""
+            """Return the unit of a coefficient divided by the unit of the effort."""
             if description is None:
                 return ""
             rows = [row_unit(description, name) for name in columns]
@@ -137,7 +137,7 @@ class Dynamics(Printable, Tabular):
         return None if error is None else np.broadcast_to(error, (*self.batch, error.shape[-1]))
 
     def _later(self, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[], np.ndarray] | None:
-        """Return a function that computes the changed error on demand; None if there is no error."""
+        """Return a function that applies `change` to the inertia error on demand; None without an error."""
         own = self._inertia_error
         if own is None:
             return None
@@ -152,7 +152,7 @@ class Dynamics(Printable, Tabular):
         return self.I.shape[:-2]
 
     def _motion(self, own: bool = True, **given: Any) -> list[np.ndarray]:
-        """Return arguments (..., M) whose batches broadcast; efforts must be at the `own` coordinates."""
+        """Return arguments (..., M) whose batches broadcast; `own` requires efforts at the coordinates."""
         if own and self.efforts != self.coordinates:
             raise InputError(
                 f"Efforts must be at the coordinates, {', '.join(self.coordinates)}, got "
@@ -182,7 +182,7 @@ class Dynamics(Printable, Tabular):
             return self._finite("Efforts", evaluate_form(self.I, (a,)) + self._bias(v))
 
     def _finite(self, quantity: str, result: np.ndarray) -> np.ndarray:
-        """Return results (..., K), or raise an error if a member of this finite model overflows."""
+        """Return results (..., K); raise an error if a member with finite I* and load overflows."""
         if result.dtype.kind != "O" and not np.isfinite(result).all():
             known = np.isfinite(self.I).all(axis=(-1, -2)) & np.isfinite(self.load).all(axis=-1)
             name = ", ".join(self.coordinates)
@@ -190,13 +190,13 @@ class Dynamics(Printable, Tabular):
         return result
 
     def _bias(self, v: np.ndarray) -> np.ndarray:
-        """Return the efforts of a motion without I* q̈."""
+        """Return the efforts (..., M) of a motion at zero accelerations."""
         return evaluate_form(self.P, (v, v)) + evaluate_form(self.damping, (v,)) - self.load
 
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
         """Compute the accelerations (..., M) due to efforts, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
 
-        Efforts are (..., M), or a dict of those of some coordinates by name.
+        Efforts are (..., M), or a dict of efforts at named coordinates; others are zero.
 
         Raises
         ------
@@ -219,13 +219,13 @@ class Dynamics(Printable, Tabular):
         return np.linalg.solve(inertia, net[..., None])[..., 0]
 
     def _check_regular(self) -> None:
-        """Raise an error for a singular I*, with the motion that moves no mass."""
+        """Raise an error for a singular I*, naming the motion that moves no mass."""
         batch = self.I.shape[:-2]
         with batch_indices(range(prod(batch)), batch):
             check_inertia_regular(self.I, self.inertia_error, self.coordinates)
 
     def transfer(self, coefficients: Coefficients, *, left: Coefficients | None = None) -> Dynamics:
-        """Return the model in other coordinates q (3-34, 3-35, 3-36), in fewer (4-32), or in dependent ones.
+        """Return the model in other coordinates q (3-34, 3-35, 3-36), fewer (4-32), or dependent ones.
 
         Legs of a platform are transferred to its motion by (4-45) to (4-47), and their sum to the actuators
         by (4-61), (4-62).
@@ -242,11 +242,11 @@ class Dynamics(Printable, Tabular):
         ----------
         coefficients : Coefficients
             Coefficients of all coordinates φ of this model (rows, in any order) with respect to the new ones
-            (columns): an inverse, or others of full rank. Their order must be at least 2.
+            (columns), such as an inverse. They must have full rank, and order 2 at least.
         left : Coefficients, optional
             Coefficients of φ with respect to the coordinates of the efforts, if these are not the new ones.
-            With all of w = (y, c) and motion of y only, these are the efforts of (4-31), including those
-            that maintain the constraints c. Such a model has `inverse_dynamics` only.
+            For efforts at all w = (y, c) and motion of y only, the result is (4-31), which includes the
+            efforts that maintain the constraints c. Such a model supports `inverse_dynamics` only.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class Dynamics(Printable, Tabular):
     def __add__(self, other: Dynamics) -> Dynamics:
         """Add the model of another mechanism with the same coordinates.
 
-        A platform and its legs have the sum (4-48), (4-49). Coordinates are matched by name; batches
+        The sum of a platform and its legs is (4-48), (4-49). Coordinates are matched by name; batches
         broadcast.
         """
         if not isinstance(other, Dynamics):
@@ -380,17 +380,17 @@ class Dynamics(Printable, Tabular):
 
 
 def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return the error (..., m) of the diagonal of Aᵀ I A from that (..., M) of the symmetric I."""
+    """Return the error (..., m) of the diagonal of Aᵀ I A from the error (..., M) of the symmetric I."""
     if A.dtype == object:
         return np.zeros(A.shape[-1])
     return np.einsum("...na,...n->...a", np.abs(np.real(A)), np.sqrt(error)) ** 2
 
 
 def check_inertia_regular(I: np.ndarray, error: np.ndarray | None, coordinates: tuple[str, ...]) -> None:
-    """Raise `SingularError` for a singular I* (..., M, M), with the motion that moves no mass.
+    """Raise `SingularError` for a singular I* (..., M, M), naming the motion that moves no mass.
 
-    Members that are not finite are left out. `error` (..., M) is the estimated error of the diagonal of
-    I*. The error carries `condition`, `coordinates`, and the positions `failed` in the flat batch.
+    Members that are not finite are ignored. `error` (..., M) is the estimated error of the diagonal of I*.
+    The exception carries `condition`, `coordinates`, and the indices `failed` in the flat batch.
     """
     if not coordinates:
         return
@@ -435,7 +435,7 @@ def computed_dynamics(
     inertia_error: Callable[[], np.ndarray],
     description: MechanismDescription,
 ) -> Dynamics:
-    """Return the model from results I*, P*, Tᴸ and B of the kernels, which need no checks."""
+    """Return the model from results I*, P*, Tᴸ and B of the kernels, without checks."""
     made = Dynamics.__new__(Dynamics)
     made.coordinates = made.efforts = coordinates
     made.I, made.P, made.load, made.damping = tensors

@@ -23,11 +23,11 @@ def classify_contacts(
     pinned: np.ndarray,
     small: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return boolean masks of contacts (..., K) that would pull, and of contacts that slip.
+    """Return masks (..., K) of contacts that would pull, and of contacts that slip.
 
-    Normal forces (positive for pressure), tangential forces and moments about the normal have shape (...,
-    K). `bounds` are coefficients of friction and lengths of torsion (K,), 0 if there are none. `small`
-    (..., 1) is the size of round-off.
+    Normal forces (positive for pressure), tangential forces and moments about the normal have shape (..., K).
+    `bounds` are coefficients of friction and lengths of torsion (K,), 0 if there are none. `small` (..., 1)
+    is the size of round-off.
     """
     pulling = ~pinned & (normal < -small)
     return pulling, ~pinned & ~pulling & (required_normal_force(tangential, moment, bounds) > normal + small)
@@ -36,7 +36,7 @@ def classify_contacts(
 def required_normal_force(
     tangential: np.ndarray, moment: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Return the normal force (..., K) needed by the friction cone, or the soft finger's ellipsoid."""
+    """Return the normal force (..., K) that the friction cone or soft-finger ellipsoid requires."""
     parts = zip((tangential, moment), bounds, strict=True)
     shares = [x / np.where(bound > 0, bound, np.inf) for x, bound in parts]
     return np.hypot(*shares)
@@ -74,8 +74,8 @@ class ContactForceCheck:
     Attributes
     ----------
     rows : int
-        Number R of loads of all contacts: along the normal, the two tangents and about the normal, as far as
-        the type has them.
+        Number R of loads of all contacts. A contact has loads along the normal, the two tangents and about
+        the normal, depending on its type.
     along : (R,) bool
         True for loads along normals.
     """
@@ -102,23 +102,23 @@ class ContactForceCheck:
         return load[..., self._first], tangential, moment
 
     def margins(self, load: np.ndarray) -> np.ndarray:
-        """Return the normal force (..., K) beyond friction: negative if pulling or slipping, ∞ for pins."""
+        """Return the normal force (..., K) in excess of the required one, ∞ for pinned contacts."""
         normal, tangential, moment = self.parts(load)
         return np.where(self.pinned, np.inf, normal - required_normal_force(tangential, moment, self.bounds))
 
     def classify(self, load: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks of contacts (..., K) that would pull, and that slip; `small` (...) is round-off."""
+        """Return masks (..., K) of contacts that would pull, and that slip; `small` (...) is round-off."""
         return classify_contacts(*self.parts(load), self.bounds, self.pinned, small[..., None])
 
     def largest_margin(
         self, load: np.ndarray, play: np.ndarray, size: float
     ) -> tuple[float, np.ndarray, list[int]]:
-        """Return the largest possible smallest margin of all loads, these loads (R,), and limiting contacts.
+        """Find the largest smallest margin; return this margin, the loads (R,), and the limiting contacts.
 
-        The possible loads are load + play z for any z, with `play` (R, k); `size` is the unit of the
-        margin. It is at most 1, and negative if no loads satisfy the limits. Limiting contacts pull or
-        slip; with a choice of loads, their limits conflict. Raise `KicError` if the solver for spatial
-        friction cones is needed and not installed.
+        The possible loads are load + play z for any z, with `play` (R, k). The margin is in units of `size`,
+        at most 1, and negative if no loads satisfy the limits. Limiting contacts pull or slip; if loads can
+        be chosen, their limits conflict. Raise `KicError` if the solver for spatial friction cones is needed
+        and not installed.
         """
         margins = self.margins(load) / size
         least = float(margins.min(initial=1.0))

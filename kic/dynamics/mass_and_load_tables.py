@@ -27,8 +27,8 @@ class Masses:
 def pack_masses(tree: Tree) -> Masses:
     """Pack every body and point mass, in the axes of its frame.
 
-    Raise `InertiaError` if a moving body has no mass or inertia, or no moving body has mass.
-    Without freedom no body moves, and the tables may be empty.
+    Raise `InertiaError` if a moving body has no mass or inertia, or if neither masses nor loads are given.
+    The tables may be empty for a structure.
     """
     description = tree.description
     _check_complete(tree)
@@ -61,7 +61,7 @@ def pack_masses(tree: Tree) -> Masses:
 
 
 def _check_complete(tree: Tree) -> None:
-    """Raise an error for moving bodies without mass or inertia, which is unknown and not zero."""
+    """Raise an error for moving bodies with unspecified mass or inertia."""
     moving = [b for b in tree.description.bodies if tree.frame[b.name] >= 0]
     bare = [b.name for b in moving if b.mass is None]
     flat = [b.name for b in moving if b.mass and b.inertia is None]
@@ -90,7 +90,7 @@ class Loads:
     laws: np.ndarray
 
     def applied(self, given: dict[str, Any] | None, owner: str) -> tuple[np.ndarray, tuple[int, ...]]:
-        """Return forces and moments (..., n, 3), with given ones replaced, and their batch shape."""
+        """Return forces and moments (..., n, 3), with `given` replacements, and their batch shape."""
         if given is None:
             return self.constant, ()
         arrays = {}
@@ -146,12 +146,12 @@ def pack_loads(tree: Tree) -> Loads:
 
 
 def _components(tree: Tree, frame: int, v: Any, axes: str) -> np.ndarray:
-    """Return world components unchanged, and body components in the axes of the frame."""
+    """Return the components of a vector in world axes, or for body `axes` in those of the frame."""
     return tree.local_vector(frame, v) if axes == "body" else np.asarray(v, dtype=tree.scalar)
 
 
 def _laws(tree: Tree) -> np.ndarray:
-    """Return stiffness, free value, damping and armature of every column, in the layout of the kernels."""
+    """Return stiffness, rest value, damping and armature of every column, in the layout of the kernels."""
     laws = np.zeros((tree.size, lay.ARMATURE + 1), tree.scalar)
     for joint in tree.description.joints:
         for k, name in enumerate(joint.components):

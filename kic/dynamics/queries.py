@@ -11,7 +11,7 @@ from kic.kinematics.tree import Tree
 def dynamics_query(
     tree: Tree, masses: Masses, loads: Loads, want: int, linear: LinearMap | None = None
 ) -> Query:
-    """Return the query of I* and P*, load and damping, or both, in coordinates of the tree or of a map."""
+    """Return the query for I* and P*, load and damping, or both, in the tree's or mapped coordinates."""
     size = tree.size if linear is None else linear.size
     entry, asked = "dynamics" if linear is None else "linear_dynamics", (2, 0, size, want)
     layout = dynamics_layout(size, want)
@@ -19,7 +19,7 @@ def dynamics_query(
 
 
 def contributions_query(tree: Tree, masses: Masses, size: int) -> Query:
-    """Return the query of the contributions of each body to I* and P* in `size` coordinates.
+    """Return the query for the contributions of each body to I* and P* in `size` coordinates.
 
     The results of each of the N bodies are I linear, I angular, P linear and P angular, side by side.
     """

@@ -11,8 +11,8 @@ Usage: python kic/kernel_library/build.py [--record] [KERNEL...] [--processors N
 The option ``--cached`` compiles the kernels that the user's cache lacks, on all cores. It links them into the
 output folder, or without one for later processes of this machine, on Linux with a C compiler.
 
-It needs Numba, a C compiler and the headers of Python. The output folder, without ``--cached`` by default
-`kic/kernels`, receives the extension module and its description; see `kic.kernels.library`.
+The build needs Numba, a C compiler and the Python headers. The output folder, by default `kic/kernels` unless
+``--cached`` is given, receives the extension module and its description; see `kic.kernels.library`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Signatures = dict[str, list[str]]
 
 
 class Recorder:
-    """A kernel that is interpreted, and records the types of arguments with which it is called."""
+    """Interpreted kernel that records the types of its arguments."""
 
     found: ClassVar[dict[tuple[str, str], None]] = {}
     functions: ClassVar[dict[str, Any]] = {}
@@ -72,7 +72,7 @@ class Recorder:
 
 
 class Recording(library.Library):
-    """Take the place of the library, and record the calls of all kernels."""
+    """Substitute for the library that records the calls of all kernels."""
 
     def __init__(self) -> None:
         pass
@@ -93,7 +93,7 @@ def code(given: Any) -> str:
 
 
 def recorded() -> Signatures:
-    """Return the types of arguments with which the package calls each kernel, real numbers first."""
+    """Return the types of arguments with which the package calls each kernel, real types first."""
     library.load = Recording
     call_all()
     signatures: Signatures = {name: [] for name in sorted(Recorder.functions)}
@@ -124,7 +124,7 @@ def numba_types(signature: str) -> tuple[Any, ...]:
 
 
 def compile_kernels(signatures: Signatures) -> None:
-    """Compile kernels into the cache of this process, whose Numba was given the processor."""
+    """Compile kernels into the cache of this process, for the processor in its environment."""
     os.environ["KIC_KERNELS"] = "jit"
     for name, wanted in signatures.items():
         module, _, kernel = name.partition(".")
@@ -154,7 +154,7 @@ def build(output: Path, processors: list[str], kernels: list[str]) -> Path:
 
 
 def link_cached(output: Path | None, signatures: Signatures) -> None:
-    """Link the kernels of this machine, and no others, into a folder or for its later processes."""
+    """Link only the kernels of this machine, into a folder or for its later processes."""
     from kic.kernels.jit import compiler
     from kic.kernels.threads import thread_count
 
@@ -167,8 +167,8 @@ def link_cached(output: Path | None, signatures: Signatures) -> None:
         return chosen
 
     known = {(one.name, one.types) for one in cached()}
-    # those that take longest are last in the alphabet; kernels of real and of complex numbers take turns,
-    # since each kind has parts in common
+    # the slowest kernels are last in the alphabet; real and complex kernels alternate, because kernels of one
+    # kind share parts
     forms = []
     for name in reversed(signatures):
         for is_complex in (False, True):
@@ -187,7 +187,7 @@ def link_cached(output: Path | None, signatures: Signatures) -> None:
 
 
 def main() -> None:
-    """Build the library, or run one of its steps in a process of its own."""
+    """Build the library, or run one step of the build in a separate process."""
     parser = argparse.ArgumentParser(description="Build the library of kernels.")
     parser.add_argument(
         "kernels", nargs="*", help="names of kernels, such as motion.tree_motion; all by default"

@@ -1,4 +1,4 @@
-"""Build hook: wheels have the library of kernels if it was built; editable installations depend on Numba."""
+"""Build hook: wheels contain the library of kernels if it was built; editable installations need Numba."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KERNELS = "kic/kernels"
 
 
 class LibraryHook(BuildHookInterface):
-    """Add the library to wheels, with the tag of the platform; see `build.py`."""
+    """Hook that adds the library to wheels, with the tag of the platform; see `build.py`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Choose the files, the tag and the dependencies of a wheel."""

@@ -1,7 +1,7 @@
 """Entry: contributions of each body to I* and P*, in the tree's coordinates or in others.
 
-Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the gyroscopic
-term. His form of the latter, (II g_a)·(g_k × g_b), gives the correct torques but is not symmetric.
+They are Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
+gyroscopic term. Its form (II g_a)·(g_k × g_b) gives the correct torques but is not symmetric.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kic.kernels.vectors import cross, dot, symmetric, take
 
 @helper
 def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
-    """Add the contributions of one body to I (2-157, 2-193) and P (2-158, 2-194).
+    """Add the contributions of a body to I (2-157, 2-193) and P (2-158, 2-194).
 
-    L and A are its tables of point and ω.
+    L and A are the tables of its centre of mass and ω.
     """
     for k in range(size):
         gk, wk = column1(L, size, k), column1(A, size, k)

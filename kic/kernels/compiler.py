@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 # Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
-# arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates does not
+# arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates fails to
 # compile. Contracted multiply-adds are the only deviation from IEEE arithmetic.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
@@ -58,7 +58,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
     "no_cfunc_wrapper": True,
-    # Numba passes options that are not set on from a caller to the functions that it calls
+    # Numba applies unset options of a caller to the functions that it calls
     "forceinline": False,
 }
 
@@ -67,7 +67,7 @@ STACK_SIZE = 2**26
 
 
 class _UnloadedLibrary(JITCodeLibrary):
-    """Code of a function that is not translated to machine code of this process."""
+    """Code of a function that is not translated to machine code in this process."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -79,18 +79,18 @@ class _UnloadedLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Code generator, from which Numba uses only `set_env` after a compilation."""
+        """Code generator, of which Numba uses only `set_env` after a compilation."""
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Ignore the environment of a function, because there is no machine code that reads it."""
+        """Ignore the environment of a function, because no machine code reads it."""
 
 
 class _HelperLibrary(_UnloadedLibrary):
     """Code of a helper, which is optimized and translated only within the kernels that use it.
 
     Numba does both for every function at every level of calls, although only entries are called from outside.
-    That takes longer than the kernels themselves.
+    That takes longer than compiling the kernels.
     """
 
     def _optimize_final_module(self) -> None:
@@ -107,10 +107,11 @@ class _HelperCompiler(Compiler):
 
 
 class _KernelLibrary(_UnloadedLibrary):
-    """Code of a kernel, translated to an object that needs no Numba and calls other kernels by their symbols.
+    """Code of a kernel, translated to an object that runs without Numba and calls other kernels by symbol.
 
-    The object is the same in a library of kernels. All its functions are its own: helpers of the same name in
-    other kernels may be optimized otherwise. Numba's wrapper for calls from Python is translated apart.
+    The same object is used in a library of kernels. Its functions are private, because helpers of the same
+    name may be optimized differently in other kernels. Numba's wrapper for calls from Python is translated
+    separately.
     """
 
     def __init__(self, state: Any) -> None:
@@ -167,7 +168,7 @@ class _KernelLibrary(_UnloadedLibrary):
 
 
 def _caller(state: Any, module: Any, symbol: str) -> Any:
-    """Return a module with a function that reads a kernel's arguments from words, and calls it.
+    """Return a module with a function that reads the arguments of a kernel from words, and calls the kernel.
 
     For the words see `library.c`.
     """
@@ -217,7 +218,7 @@ def _target() -> tuple[Any, Any]:
         "features": codegen._tm_features,
         "opt": 3,
     }
-    # objects can be linked to a shared library; on Windows they are made as Numba makes them
+    # objects can be linked to a shared library; on Windows they have Numba's options
     options["jit"] = windows
     options["reloc"], options["codemodel"] = ("static", "jitdefault") if windows else ("pic", "default")
     empty = llvm.parse_assembly(str(codegen._create_empty_module("kernels")))
@@ -231,7 +232,7 @@ _defined: set[str] = set()
 
 
 def _define(compiled: Compiled) -> None:
-    """Load the object of a kernel after those that it calls."""
+    """Load the object of a kernel, after the objects of the kernels that it calls."""
     if compiled.symbol in _defined:
         return
     for symbol in compiled.calls:
@@ -245,7 +246,7 @@ def _define(compiled: Compiled) -> None:
 
 
 def machine() -> str:
-    """Return a text of the processor for which kernels are compiled, and the version of Python."""
+    """Return text that identifies the processor of the compiled kernels and the version of Python."""
     return repr((cpu_target.target_context.codegen().magic_tuple(), sys.implementation.cache_tag))
 
 
@@ -263,7 +264,7 @@ class KernelCompiler(Compiler):
         return super().define_pipelines()
 
     def compile_extra(self, function: Any) -> Any:
-        # the compiler makes millions of objects; a search for garbage among them finds little
+        # garbage collection among the compiler's millions of objects finds little
         enabled = gc.isenabled()
         gc.disable()
         _compiling.append(function.__name__)
@@ -289,7 +290,7 @@ class _HelperType(types.Dispatcher):
 
 
 register_default(_HelperType)(OpaqueModel)
-# Numba's type of a function has a weak reference only
+# strong references, because Numba's type of a function has only a weak one
 _dispatchers: list[Any] = []
 
 
@@ -307,16 +308,13 @@ def helper(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """Compile a small function, or one called in hot loops, where each call would copy array structures."""
+    """Compile a function inline: a small one, or one in hot loops, where calls copy array structures."""
     compiled_by(function, function, forceinline=True)
     return function
 
 
 def reordered(function: Any) -> Any:
-    """Compile a function whose sums may have any order, so that they are vectorized.
-
-    For bounds, whose last digits do not matter.
-    """
+    """Compile a function whose sums may be reordered for vectorization, such as a bound."""
     compiled_by(function, function, fastmath={"contract", "reassoc"})
     return function
 
@@ -331,9 +329,9 @@ def extension(register: Any) -> None:
     register()
 
 
-# kernels that others of this process call, by their symbols: kernel and types of arguments
+# kernels that other kernels of this process call, by symbol: kernel and types of arguments
 _callees: dict[str, tuple[Any, Any]] = {}
-# kernels in compilation: the last one is called by those before it
+# stack of the kernels in compilation: each is called by the previous one
 _compiling: list[str] = []
 _second = SecondProcess()
 
@@ -354,9 +352,9 @@ def part(function: Any) -> Any:
 
 
 def _call_by_symbol(name: Any, kernel: Any, result: Any) -> None:
-    """Compile calls of a global of kernels as calls of a kernel of its own.
+    """Compile calls of a global name in kernels as calls of a separate kernel.
 
-    `result` is a function of the types of arguments.
+    `result` returns the type of the result from the types of the arguments.
     """
 
     class _Call(AbstractTemplate):
@@ -384,14 +382,14 @@ def _call_by_symbol(name: Any, kernel: Any, result: Any) -> None:
 
 
 def _declare(kernel: Any, args: Any) -> str:
-    """Return the symbol of a kernel that another one calls."""
+    """Register a kernel that another kernel calls, and return its symbol."""
     symbol = symbol_of(kernel.py_func, args)
     _callees[symbol] = kernel, args
     return symbol
 
 
 def _link(symbols: tuple[str, ...]) -> None:
-    """Make the machine code of kernels available to those that call them."""
+    """Load, or compile, the machine code of called kernels."""
     missing = [symbol for symbol in symbols if symbol not in _defined]
     for symbol in reversed(missing):  # the second process begins with the first
         kernel, args = _callees[symbol]
@@ -405,7 +403,7 @@ def _link(symbols: tuple[str, ...]) -> None:
 def cache_directory() -> Path | None:
     """Return the directory of the kernels of this source, or None.
 
-    Numba's own cache misses edited helpers.
+    Numba's cache does not detect edited helpers.
     """
     return cache_folder(f"{source_key()}-{numba.__version__}")
 
@@ -476,12 +474,12 @@ class _Cache(NullCache):
 
 # names of the kernels that Numba has compiled or loaded in this process since they were last linked
 used: set[str] = set()
-# the kernel that is compiled, and since when
+# the kernel in compilation, and its start time
 _waiting: dict[str, Any] = {"name": "", "since": 0.0}
 
 
 def _announce(name: str, sig: Any) -> None:
-    """Print the reason for the wait at a terminal, or if KIC_VERBOSE is set."""
+    """Print that a kernel is being compiled, at a terminal or if KIC_VERBOSE is set."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if os.environ.get("KIC_VERBOSE", "1" if terminal else "0") == "0":
         return
@@ -508,9 +506,9 @@ def _announce_end(name: str) -> None:
 
 
 def _compile_interruptibly(compile_kernel: Any, sig: Any) -> Any:
-    """Compile on another thread, since LLVM would keep interrupts from the main thread for many seconds.
+    """Compile on another thread, because LLVM would block interrupts of the main thread for many seconds.
 
-    After an interrupt the thread goes on until it has finished or the process ends.
+    After an interrupt, this thread continues until it has finished or the process ends.
     """
     done: list[Any] = []
 
@@ -544,14 +542,14 @@ def _compile_interruptibly(compile_kernel: Any, sig: Any) -> Any:
 
 
 class _Kernel(CPUDispatcher):
-    """Kernel that others call by its symbol."""
+    """Kernel that other kernels call by its symbol."""
 
     # Numba's type of the global
     _numba_type_: Any = None
 
 
 def _new_kernel(function: Any, is_part: bool = False) -> Any:
-    """Return the kernel that compiles a function for any scalar type, without the GIL, cached by source."""
+    """Return the kernel that compiles a function for any scalar type without the GIL, cached by source."""
     options = {**_OPTIONS, "nopython": True, "no_cpython_wrapper": is_part}
     made: Any = _Kernel(function, targetoptions=options, pipeline_class=KernelCompiler)
     made._cache = _Cache(function)
@@ -570,7 +568,7 @@ def entry(function: Any) -> Any:
 
 
 def callable_entry(name: Any, kernel: Any = None) -> None:
-    """Compile calls of an entry, or of one of the library, inside other kernels."""
+    """Compile calls of an entry, compiled here or from the library, inside other kernels."""
     kernel = dispatcher(name.py_func) if kernel is None else kernel
 
     def result(args: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Values and first order of rows in the tree's coordinates, by the columns that move their two frames apart.
+"""Values and first order of rows in the tree's coordinates, from the columns that move their frames apart.
 
-A column that carries both frames of a row does not affect it once its loop is closed. Such columns are
-omitted: their entries stay exactly zero, and a loop depends on its own joints only.
+A column that carries both frames of a row does not affect the row of a closed loop. Such columns are omitted:
+their entries stay exactly zero, and a loop depends only on its joints.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kic.kernels.vectors import cross, dot, scale, sub, take
 
 @inlined
 def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
-    """Add a coordinate, a term of a coupling, or the plane angle of a body."""
+    """Add value and gradient of a coordinate, a term of a coupling, or the plane angle of a body."""
     n, row = items[i, lay.FRAME_B], items[i, lay.ROW]
     if items[i, lay.ITEM] == lay.COORDINATE:
         g[row, n] += 1
@@ -41,7 +41,7 @@ def linear_gradient(cols, F, items, vectors, i, states, b, value, g):
 
 @inlined
 def angle_gradient(kind, row, value, g):
-    """Compute the first order of an angle from the rows before it; its value is not computed here."""
+    """Compute the first order of an angle from the preceding rows; its value is not computed here."""
     if kind == lay.ANGLE:
         s, c = value[row - 2], value[row - 1]
         f = 1 / (c * c + s * s)
@@ -56,7 +56,7 @@ def angle_gradient(kind, row, value, g):
 
 @inlined
 def gradient(cols, F, items, vectors, i, states, b, value, g):
-    """Compute values and first order (…, M) of item i, in rows that are zero before."""
+    """Compute values and first order (…, M) of item i in rows that are initially zero."""
     kind, row = items[i, lay.ITEM], items[i, lay.ROW]
     if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
         linear_gradient(cols, F, items, vectors, i, states, b, value, g)
@@ -133,7 +133,7 @@ def _closure_gap(items, vectors, count, value):
 def closure_gap(items, vectors, count, value):
     """Return the largest residual of the closure rows among `count` items; 0 for objects.
 
-    It is a share of the residual that a closed state may have, or NaN.
+    It is relative to the largest residual of a closed state, or NaN.
     """
     return 0.0 if value.dtype.kind == "O" else _closure_gap(items, vectors, count, value)
 

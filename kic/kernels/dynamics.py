@@ -69,7 +69,7 @@ def dynamics(plan, numbers, states, applied, scratch, T):
 def linear_dynamics(plan, numbers, states, applied, scratch, T):
     """Compute `dynamics` in coordinates q with φ - φ₀ = A (q - q₀).
 
-    Returns the number of members whose results are not finite, and of those whose couplings do not hold.
+    Returns the number of members whose results are not finite, plus those whose couplings do not hold.
     """
     linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     doubtful = model_tables(plan, numbers, states, applied, linear, scratch, T)

@@ -16,10 +16,9 @@ def has_frame(cols, n):
 
 @inlined
 def motion(cols, geometry, states, b, F):
-    """Compute cosine and sine of revolute, length of prismatic and quaternion of ball joints.
+    """Write cosine and sine of revolute, length of prismatic and quaternion of ball joints into F.
 
-    Of configuration b of `states` (B, nq), into the frames' table. This is the only transcendental step of
-    all kernels; symbolic callers fill that part of the table themselves.
+    They are those of configuration b of `states` (B, nq), relative to the reference configuration.
     """
     for n in range(cols.shape[0]):
         if not has_frame(cols, n):
@@ -57,7 +56,7 @@ def ball_rotation(F, n):
 def frames(cols, geometry, F):
     """Compute origin, axis and rotation of every column's frame in world axes (eqs 2-45 to 2-50).
 
-    The third axis of its own frame is the axis of a revolute and the direction of a prismatic joint. The
+    The third axis of the frame is the axis of a revolute joint or the direction of a prismatic joint. The
     three columns of a ball joint share one frame. Their axes are fixed in the joint's first body, which is
     the parent, or the child if the tree traverses the joint backwards (see LO).
     """

@@ -1,4 +1,4 @@
-"""The few functions beyond + - * / that kernels need, for machine numbers and symbolic objects."""
+"""Functions beyond + - * / that kernels need, for machine numbers and symbolic objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NONFINITE, _LARGE = np.uint64(1 << 52), np.uint64((0x800 - 0x3FF - 100) << 52)
 
 
 def cosine(x):
-    """Return the cosine of a machine number, or of any object with a method or library function for it."""
+    """Return the cosine of a number, or of an object with a method or library function `cos`."""
     return _of_object("cos", x)
 
 
@@ -28,12 +28,12 @@ def root(x):
 
 
 def logarithm(x):
-    """Return the natural logarithm, of complex numbers the principal one."""
+    """Return the natural logarithm, or the principal logarithm of a complex number."""
     return _of_object("log", x)
 
 
 def at(n):
-    """Return a nonnegative index: compiled, it avoids the test for negative indices."""
+    """Return a nonnegative index, unsigned in compiled code to avoid the test for negative indices."""
     return n
 
 
@@ -48,7 +48,7 @@ def has_large(t):
 
 
 def _of_object(name, x):
-    """Apply the method of the scalar itself, else the function of its library, else that of NumPy."""
+    """Apply a method of the scalar, else a function of its library, else a function of NumPy."""
     own = getattr(x, name, None)
     if own is not None:
         return own()
@@ -71,7 +71,7 @@ compiled_by(logarithm, lambda x: np.log(x))
 
 @helper
 def _has_exponent(t, complement):
-    """Return True if the exponent of a member of t (n,) carries into the sign if `complement` is added.
+    """Return True if adding `complement` carries the exponent of a member of t (n,) into the sign.
 
     The compiler vectorizes integer sums, but not floating-point sums.
     """

@@ -15,7 +15,7 @@ from kic.kernels.jit import helper, inlined
 from kic.kernels.linear_map import add_entry
 from kic.kernels.vectors import add, axpy, cross, dot, half, put, scale, sub, symmetric, take, turn
 
-# composite (M, 10): mass, first moment (3) and inertia (6) about the frame's own origin
+# composite (M, 10): mass, first moment (3) and inertia (6) about the frame's origin
 FIRST, SECOND, COMPOSITE_WIDTH = 1, 4, 10
 
 
@@ -41,9 +41,9 @@ def rotated_inertia(F, frame, inertias, i):
 
 @inlined
 def composites(cols, F, bodies, inertias, C):
-    """Compute the composite inertia of each column's frame and everything it carries, about its own origin.
+    """Compute the composite inertia of each frame and everything it carries, about the frame's origin.
 
-    A common reference point would lose digits with the square of its distance.
+    About a common reference point, digits would be lost with the square of its distance.
     """
     for n in range(C.shape[0]):
         for k in range(COMPOSITE_WIDTH):
@@ -71,7 +71,7 @@ def composites(cols, F, bodies, inertias, C):
 
 @inlined
 def add_composite(C, n, m, h, j):
-    """Add mass, first and second moment."""
+    """Add mass, first and second moment to composite n."""
     C[n, 0] += m
     for k in range(3):
         C[n, FIRST + k] += h[k]
@@ -81,7 +81,7 @@ def add_composite(C, n, m, h, j):
 
 @inlined
 def add_steiner(C, n, m, h, c):
-    """Add h·c - h cᵀ, symmetrized, to the second moment."""
+    """Add the symmetric part of (h·c) 1 - h cᵀ to the second moment."""
     C[n, SECOND] += h[1] * c[1] + h[2] * c[2]
     C[n, SECOND + 1] += h[0] * c[0] + h[2] * c[2]
     C[n, SECOND + 2] += h[0] * c[0] + h[1] * c[1]
@@ -141,7 +141,7 @@ def moving(C, n, w, v):
 
 @inlined
 def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
-    """Add the permutations of i <= j <= k to P, by the terms of linear coordinates."""
+    """Add the permutations of i <= j <= k to P in coordinates of a linear map."""
     terms, factors, m, square = linear[0], linear[1], at(size), at(size * size)
     p = k
     while p >= 0:
@@ -176,10 +176,10 @@ def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
 
 @helper
 def christoffel(cols, F, S, C, linear, size, t):
-    """Compute I (m, m) and P (m, m, m), side by side in t, for coordinates moved one after the other.
+    """Compute I (m, m) and P (m, m, m) side by side in t, with ball joints as three successive rotations.
 
     With A the rate of I_k as its composite moves with S_k, and B = S_j ×* I_k S_k, the six permutations of
-    i <= j <= k hold S_i (A S_j + B) / 2 and ± S_i (A S_j - B) / 2. `linear` is None for the coordinates of
+    i <= j <= k are S_i (A S_j + B) / 2 and ± S_i (A S_j - B) / 2. `linear` is None for the coordinates of
     the tree.
     """
     square = size * size
@@ -224,7 +224,7 @@ def christoffel(cols, F, S, C, linear, size, t):
 
 @helper
 def add_armature(rest, mobile, linear, size, t):
-    """Add the armature of the columns to I; it is constant, and P does not change."""
+    """Add the armature of the columns to I; it is constant and does not affect P."""
     for n in range(mobile):
         if linear is None:
             t[n * size + n] += rest[n, lay.ARMATURE]
@@ -243,10 +243,10 @@ def coordinate_of(linear, n):
 
 @helper
 def balls(cols, linear, size, t):
-    """Change from three successive rotations to the angular velocity of each ball joint.
+    """Convert P from three successive rotations to the angular velocity of each ball joint.
 
-    The two differ by the second-order coefficients B_p,ab = -ε_abp of the change (3-35), for a before b if
-    the axes are fixed in the parent, for a after b if they are fixed in the child.
+    The conversion has the second-order coefficients B_p,ab = -ε_abp (3-35), for a before b if the axes are
+    fixed in the parent, for a after b if they are fixed in the child.
     """
     for g in range(cols.shape[0]):
         if cols[g, lay.GROUP] != g or cols[g, lay.KIND] <= lay.PRISMATIC:

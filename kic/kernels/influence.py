@@ -1,11 +1,11 @@
 """Influence coefficients of vectors fixed in frames of the tree: Tables 2-3 to 2-5, for every joint order.
 
-All functions add to a zeroed table (see `kic.kernels.layout`), in member b from row `row` on. They traverse
-the parents of the frame: the nonzero columns of a row are those of its path, and no others are written.
+All functions add to a zeroed table t (see `kic.kernels.layout`), from row `row` on. They traverse the parents
+of the frame: only the columns of its path are nonzero, and no others are written.
 
-The rule behind the tables: moving coordinate m turns the axis of column n if m precedes n (``m < LO[n]``) and
-displaces everything beyond both. The three axes of a ball joint coincide, and its blocks are not symmetric.
-Elsewhere translational rows are symmetric, and one triple serves all orders.
+The tables follow one rule: coordinate m rotates the axis of column n if m precedes n (``m < LO[n]``), and
+displaces everything beyond both. The three columns of a ball joint share one frame, and its blocks are not
+symmetric. Other translational rows are symmetric, and one triple gives all its permutations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kic.kernels.vectors import add, cross, put, scale, sub, take
 
 @inlined
 def first(cols, F, n, kind, e):
-    """Return g_n, the effect of coordinate n on the point, vector or angular velocity (Table 2-3)."""
+    """Return g_n, the first-order coefficient of a point, vector or angular velocity (Table 2-3)."""
     s = take(F, n, lay.AXIS)
     if kind == lay.OMEGA:
         return s
@@ -56,7 +56,7 @@ def zero(v):
 
 @helper
 def third(cols, F, l, m, n, kind):
-    """Return d_lmn, the derivative of h_mn with respect to l (Table 2-5), in any order of the three."""
+    """Return d_lmn, the derivative of h_mn with respect to l (Table 2-5), for any order of l, m and n."""
     d = zero(take(F, n, lay.AXIS))
     if m < cols[n, lay.LO]:
         if rotates(cols, m):
@@ -77,8 +77,8 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
     """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns g_n stay in
-    the frames' table for the higher orders. With `ordered` every order of m, n is written, which paths with
-    ball joints require; without it one pair or triple serves all its orders.
+    the frames' table for the higher orders. With `ordered` every permutation is computed, which paths with
+    ball joints require; otherwise one pair or triple gives all its permutations.
     """
     size = cols.shape[0]
     n = frame
@@ -100,7 +100,7 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
 
 @helper
 def translational(cols, F, frame, kind, sign, order, t, rows, row):
-    """Add orders 2 and 3 of points and vectors: s_k × g_q and s_i × (s_k × g_q), each to all its orders."""
+    """Add orders 2 and 3 of points and vectors, s_k × g_q and s_i × (s_k × g_q), to all permutations."""
     size = cols.shape[0]
     square, cube = size * size, size * size * size
     h0, d0 = h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
@@ -161,7 +161,7 @@ def rotational(cols, F, frame, sign, order, t, rows, row):
 
 @helper
 def every_order(cols, F, frame, kind, sign, order, t, rows, row):
-    """Add orders 2 and 3 on a path with a ball joint: every ordered pair and triple by the rule."""
+    """Add orders 2 and 3 on a path with a ball joint, for every ordered pair and triple."""
     size = cols.shape[0]
     cube = size * size * size
     n = frame

@@ -1,13 +1,13 @@
 """Functions that mark kernels, and the origin of their machine code.
 
 `helper` marks functions called inside kernels; they remain ordinary Python functions for symbolic scalars.
-`inlined` marks helpers that are always inlined, `reordered` those whose sums may have any order. `part` marks
-helpers that are long: their machine code is compiled and cached once for all kernels. `entry` marks kernels
+`inlined` marks helpers that are always inlined, and `reordered` helpers whose sums may have any order. `part`
+marks long helpers: their machine code is compiled and cached once for all kernels. `entry` marks kernels
 called from outside with arrays; its ``.py_func`` is the ordinary function.
 
-Machine code comes from a library (`kic.kernels.library`), without importing Numba. Where there is none, Numba
-compiles each kernel on first use (`kic.kernels.compiler`). It also compiles for arguments that the library
-does not have; marks wait until then.
+Machine code comes from a library (`kic.kernels.library`), without importing Numba. Without a library, Numba
+compiles each kernel on first use (`kic.kernels.compiler`). It also compiles for types of arguments that the
+library does not support; marks are queued until then.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
 
 # tested versions, as in pyproject.toml; the compiler uses internals of Numba, which change without notice
 NUMBA_VERSIONS = ">=0.62,<0.69"
-# None where Numba compiles the kernels
+# None if Numba compiles the kernels
 LIBRARY = library.load()
-# marks that the compiler has not seen: name of the mark, arguments and options
+# queue of marks for the compiler: name of the mark, arguments and options
 _waiting: deque[tuple[str, tuple[Any, ...], dict[str, Any]]] = deque()
 _lock = RLock()
 
@@ -60,7 +60,7 @@ def compiler() -> Any:
 
 
 def _without_numba(what: str, error: ImportError) -> MissingExtraError:
-    """Return the error for a Numba that is missing, or that lacks what kic imports."""
+    """Return the error for a missing Numba, or for a version that lacks names that kic imports."""
     if isinstance(error, ModuleNotFoundError) and error.name in ("numba", "llvmlite"):
         return MissingExtraError(f"{what} need Numba. Run: pip install 'kic[jit]'.", extra="jit")
 
@@ -85,7 +85,7 @@ def link_used_kernels() -> None:
 
 
 def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:
-    """Mark a function, for the compiler."""
+    """Mark a function for the compiler."""
     _waiting.append((name, (function, *arguments), options))
     if LIBRARY is None:
         compiler()
@@ -103,15 +103,12 @@ def helper(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """Compile a small function, or one called in hot loops, where each call would copy array structures."""
+    """Compile a function inline: a small one, or one in hot loops, where calls copy array structures."""
     return _mark("inlined", function)
 
 
 def reordered(function: Any) -> Any:
-    """Compile a function whose sums may have any order, so that they are vectorized.
-
-    For bounds, whose last digits do not matter.
-    """
+    """Compile a function whose sums may be reordered for vectorization, such as a bound."""
     return _mark("reordered", function)
 
 
@@ -121,7 +118,7 @@ def part(function: Any) -> Any:
 
 
 def overloaded(function: Any) -> Any:
-    """Compile calls of a function by an implementation, which the marked one returns for given types."""
+    """Compile calls of a function by the implementation that the marked function returns for given types."""
 
     def mark(choose: Any) -> Any:
         _mark("overloaded", function, choose)

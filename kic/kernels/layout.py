@@ -1,8 +1,8 @@
 """Layout of the packed tables that the kernels read and write.
 
 A model and a query are passed as two arrays, because passing an array to compiled code costs as much as
-computing a frame: `plan` (rows, 5) int64 and `numbers` (rows, 13) of the scalar in use. Their sections follow
-one another in the order of this file. The first two rows of the plan hold their lengths and the request.
+computing a frame: `plan` (rows, 5) int64 and `numbers` (rows, 13) of the scalar type. Their sections have the
+order of this file. The first two rows of the plan hold the lengths of the sections and the request.
 
 A *column* is one degree of freedom of the spanning tree and also one moving frame. A parent always precedes
 its children.
@@ -16,7 +16,7 @@ from __future__ import annotations
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
 # plan, row 0: lengths of the sections; row 1: the request, and number of terms; row 2, for `transfer`: number
-# of items of the system, of their rows, of unused closure rows, pairs of second order, requested order (of
+# of items of the system, of their rows, of unused closure rows, pairs of second order, requested order (for
 # queries along motions, the length of a state)
 COLUMNS, ITEMS, BODIES, FORCES, SPRINGS = 0, 1, 2, 3, 4
 ORDER, ROWS, SIZE, WANT, TERMS = 0, 1, 2, 3, 4
@@ -30,8 +30,8 @@ PARENT = 0  # column of the frame that carries this one, -1 for ground
 KIND = 1  # REVOLUTE, PRISMATIC or BALL
 LO = 2  # axis n is moved by the columns m of its path with m < LO[n]
 STATE = 3  # first entry of this column (of its ball joint) in the state
-GROUP = 4  # first column of its ball joint, else the column itself; NO_FRAME of columns without a frame
-NO_FRAME = -1  # only a queried coordinate reads this column or those that it carries
+GROUP = 4  # first column of its ball joint, else the column itself; NO_FRAME for columns without a frame
+NO_FRAME = -1  # the query does not need the frame of this column
 
 REVOLUTE, PRISMATIC, BALL = 0, 1, 2
 
@@ -39,23 +39,24 @@ REVOLUTE, PRISMATIC, BALL = 0, 1, 2
 # frame, then the value of the coordinate in the reference configuration
 OFFSET, TURN0, DRAWN = 0, 3, 12
 
-# frames (M, 20): origin, axis, rotation (row-major), all in world axes; then the column g_n of the row
-# in work, and cosine and sine (length, quaternion) of the column's coordinate
+# frames (M, 20): origin, axis, rotation (row-major), all in world axes; then the column g_n of the current
+# row, and cosine and sine (length, quaternion) of the column's coordinate
 ORIGIN, AXIS, ROTATION, EFFECT, MOTION, FRAME_WIDTH = 0, 3, 6, 15, 18, 20
 
-# series (M + 1, 18), of frames along a motion, ground first: turning, and motion of the origin
+# series (M + 1, 18) of frames along a motion, ground first: rotation, and motion of the origin
 ANGULAR_VELOCITY, VELOCITY, ANGULAR_ACCELERATION, ACCELERATION, ANGULAR_JERK, JERK = 0, 3, 6, 9, 12, 15
 SERIES_WIDTH = 18
 
 # wrenches (M, 6) on frames: moment about the frame's origin, and force
 WRENCH_MOMENT, WRENCH_FORCE = 0, 3
 
-# scratch, one array for each call, because kernels do not allocate: the frames; then that of `dynamics`,
-# or two tables of three rows, and the frames' blocks in other coordinates (see `transferred_influence`)
+# scratch, one array for each call, because kernels do not allocate: the frames; then the scratch of
+# `dynamics`, or two tables of three rows, and the frames' blocks in other coordinates (see
+# `transferred_influence`)
 
 # plan, items: kind, frames and row
 ITEM, FRAME_B, FRAME_A, ROW = 0, 1, 2, 3
-ORDERED = 4  # 1 where a ball joint is on a path: H and D are then not symmetric
+ORDERED = 4  # 1 if a ball joint is on a path, so that H and D are not symmetric
 WEIGHTED_POINT = -1  # a term that is added to 3 rows: extra[0] times the position of a point fixed in B
 POINT = 0  # 3 rows: position of a point fixed in frame B, minus that of one in A if A is given
 DIRECTION = 1  # 3 rows: a vector fixed in frame B (used inside products)
@@ -70,18 +71,18 @@ LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, minus
 ANGLE = 10  # 1 row: angle whose sine and cosine, times any length, are the two rows before it
 ARCSINE = 11  # 1 row: angle with the sine 1 row before, and a cosine as long as the rows 4 and 3 before
 NONE = -2  # no frame A
-# numbers, vectors of items: fixed in B, fixed in A, and a third; of LINEAR_TERM its factor and offset
+# numbers, vectors of items: fixed in B, fixed in A, and a third; for LINEAR_TERM its factor and offset
 LOCAL_B, LOCAL_A, EXTRA = 0, 3, 6
 RATIO, RATIO_OFFSET = 6, 7
-SCALE = 9  # of a system's item, in its vectors: scale that its rows are divided by
+SCALE = 9  # of a system's item: scale by which its rows are divided
 LEVER = 10  # of a system's item: its longest lever arm, divided by its scale
-CLOSED_VALUE = 11  # of a closure row's item: value of its rows where loops are closed
+CLOSED_VALUE = 11  # of a closure row's item: value of its rows for closed loops
 CLOSED_FACTOR = 12  # of a closure row's item: inverse of the largest residual of a closed state; else 0
 
 # pairs (a, b) of second order that a table holds, in this order: all, or those with b <= a
 EVERY, LOWER = 0, 1
 
-# plan, bodies and forces: the frame that carries each
+# plan, bodies and forces: the frame in which each is fixed
 CARRIER = 0
 # numbers, inertias of bodies: mass, centre of mass (3), inertia about it
 # xx yy zz xy xz yz, in the frame's axes
@@ -100,21 +101,21 @@ JOINT_STIFFNESS, FREE_VALUE, JOINT_DAMPING, COLUMN_SCALE, ARMATURE = 0, 1, 2, 3,
 # numbers, last row: gravity, and the absolute tolerance on unused closure rows
 GRAVITY, ALLOWED = 0, 4
 
-# plan, last rows, for coordinates in which those of the tree are linear: nonzero terms of the map A, those of
-# column n from row n on: coordinate, next term or -1; numbers: factor. Further columns of these rows have the
-# terms of all couplings: column of the tree, or -1 behind the last, and 1 at the end of a coupling; numbers:
-# factor of the coordinate, and constant, as shares of the largest residual of a closed state
+# plan, last rows, for linear maps: nonzero terms of the map A, a linked list for column n from row n on:
+# coordinate, next term or -1; numbers: factor. Further columns of these rows have the terms of all couplings:
+# column of the tree, or -1 after the last, and 1 at the end of a coupling; numbers: factor of the coordinate,
+# and constant, relative to the largest residual of a closed state
 TARGET, NEXT, COUPLED, COUPLING_END = 0, 1, 2, 3
 FACTOR, COUPLING_FACTOR, COUPLING_CONSTANT = 0, 1, 2
 
-# choice (6, n) of a square system: rows used, columns in the order of elimination and items of those rows;
-# closure rows that are not used, and their items; which coordinate each row used is, or -1
+# choice (6, n) of a square system: used rows, columns in the order of elimination and items of the used rows;
+# unused closure rows, and their items; index of the coordinate of each used row, or -1
 USED_ROW, ELIMINATED, USED_ITEM, UNUSED_ROW, UNUSED_ITEM, INPUT = 0, 1, 2, 3, 4, 5
 CHOICE_HEIGHT = 6
 
-# quality (B, 8): ratio of the smallest to the largest pivot; then for each order the largest coefficient of a
-# column of the tree, and the largest residual of an unused closure row, all dimensionless; then the largest
-# residual of all closure rows in value, as a share of that of a closed state
+# quality (B, 8): ratio of the smallest pivot to the largest entry; then, dimensionless, the largest
+# coefficient of the tree's columns for each order, and the largest residual of unused closure rows for each
+# order; then the largest residual of closure rows in value, relative to that of a closed state
 PIVOT, LARGEST, LEFT, GAP, QUALITY_WIDTH = 0, 1, 4, 7, 8
 # a pivot ratio below this requires an exact condition number
 GOOD_PIVOT = 1e-3
@@ -124,16 +125,16 @@ N_ENERGIES = 3
 
 # parts of a stage of a Runge–Kutta step: close the loops, evaluate the derivatives
 PREPARE, EVALUATE = 1, 2
-# control of such a step: its start, the end of the run, the length to try next, end and length of the step,
-# the shortest length, the largest factor on the next one, relative tolerance, exponent of the error, and 1 if
-# a rejected step is repeated at once; results: 1 if the step is accepted, and the number of steps tried
+# control of a Runge–Kutta step: its start, the end of the run, the next length, end and length of the step,
+# the shortest length, the largest factor on the next length, relative tolerance, exponent of the error, and 1
+# if a rejected step is repeated at once; results: 1 if the step is accepted, and the number of steps tried
 STEP_START, STEP_BOUND, STEP_NEXT, STEP_END, STEP_LENGTH, STEP_MIN, STEP_FACTOR_MAX = 0, 1, 2, 3, 4, 5, 6
 STEP_RTOL, STEP_EXPONENT, STEP_REPEATED, STEP_ACCEPTED, STEP_COUNT, CONTROL_WIDTH = 7, 8, 9, 10, 11, 12
-# columns of the motors of a motion, as in `DriveTrain`
+# columns of the table of motors, as in `DriveTrain`
 MOTOR_INERTIA, MOTOR_DAMPING, MOTOR_ELECTRICAL, MOTOR_RESISTANCE, MOTOR_INDUCTANCE = 0, 1, 2, 3, 4
 MOTOR_TORQUE_CONSTANT, MOTOR_SPEED_CONSTANT, MOTOR_WIDTH = 5, 6, 7
 
 # metric of redundancy resolution: identity, mass matrix, or a given matrix
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = 0, 1, 2
-# smallest pivot, relative to its diagonal entry, of a regular matrix: a metric or the inertia of a task
+# smallest ratio of a pivot to its diagonal entry in a regular matrix: a metric or the inertia of a task
 PIVOT_SHARE_MIN = 1e-12

@@ -1,16 +1,16 @@
 """The library of kernels: machine code that is loaded without Numba.
 
-The library is an extension module (`kic.kernels.linking`). A wheel has one beside this file, built by
-``python kic/kernel_library/build.py``. It holds each kernel for some processors; the best that runs here is
-used. Otherwise, commands link the kernels that Numba has compiled for this machine to a library in the user's
-cache directory, if there is a C compiler. A file beside a library has the hashes of the library and of the
-kernels' sources. A library that is damaged or was built from other sources is not loaded; a warning says so,
-and Numba compiles the kernels. It also compiles those that a library does not have.
+The library is an extension module (`kic.kernels.linking`). A wheel contains one in the folder of this file,
+built by ``python kic/kernel_library/build.py``. It holds each kernel for some processors; the best that runs
+here is used. Otherwise, commands link the kernels that Numba has compiled for this machine to a library in
+the user's cache directory, if there is a C compiler. A description file holds the hashes of the library and
+of the kernels' sources. A library that is damaged or was built from other sources is not loaded: a warning is
+issued, and Numba compiles the kernels. It also compiles kernels that the library lacks.
 
-Machine code is executed, and the files of single kernels are unpickled. A digest is no proof of origin.
+Machine code is executed, and the files of single kernels are unpickled. A digest does not prove their origin.
 Therefore files of the cache are used only if no other user can change them (`exposed`).
 
-`KIC_KERNELS` selects the machine code: ``jit`` that of Numba, or the name of a processor, such as
+`KIC_KERNELS` selects the machine code: ``jit`` for Numba, or the name of a processor, such as
 ``x86-64-v2``.
 """
 
@@ -58,10 +58,10 @@ __all__ = [
 ]
 
 _FOLDER = Path(__file__).parent
-# name of the extension module, and file that describes it
+# name of the extension module, and of its description file
 MODULE = "_library"
 DESCRIPTION = "_library.json"
-# processor of the kernels that were compiled for this machine
+# name of the processor for kernels that were compiled for this machine
 HERE = "this machine"
 # codes of types in `library.c`
 ARRAYS = {"float64": "d", "int64": "l", "complex128": "D"}
@@ -83,7 +83,7 @@ def source_key() -> str:
 
 
 def kernel_name(function: Any) -> str:
-    """Return the name of a kernel, with that of its module."""
+    """Return the name of a kernel, with the name of its module."""
     return f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
 
 
@@ -106,15 +106,15 @@ class Compiled(NamedTuple):
 def packed(compiled: Compiled, wrapper: bytes) -> bytes:
     """Return the content of a file: a SHA-256 digest of the rest, a kernel, and Numba's data of its wrapper.
 
-    Numba's own cache does not check its files: a flipped bit in machine code ends the process, an empty index
-    or a full disk stops the compilation. Here a file that fails the check counts as missing.
+    A file that fails the check counts as missing. Numba's cache does not check its files: a flipped bit in
+    machine code ends the process, and an empty index or a full disk stops the compilation.
     """
     data = pickle.dumps((tuple(compiled), wrapper))
     return hashlib.sha256(data).digest() + data
 
 
 def read(file: Path) -> tuple[Compiled, bytes]:
-    """Return the content of a file of a kernel; raise PermissionError if others can change it."""
+    """Return the kernel and wrapper data in a file; raise PermissionError if other users can change it."""
     if exposed(file):
         raise PermissionError(errno.EPERM, "others can change them", str(file))
     content = file.read_bytes()
@@ -126,7 +126,7 @@ def read(file: Path) -> tuple[Compiled, bytes]:
 
 
 def write(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all; only this user can change it."""
+    """Write a file atomically, such that only this user can change it."""
     temporary = file.with_name(f"{uuid4().hex[:16]}.tmp")
     make_folder(file.parent)
     try:
@@ -140,18 +140,18 @@ def write(file: Path, content: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with those above it, which only this user can write whatever the umask is."""
+    """Make a folder and its parents, writable only by this user for any umask."""
     for one in (*reversed(folder.parents), folder):
         one.mkdir(0o755, exist_ok=True)
 
 
 def exposed(path: Path) -> str:
-    """Return why other users could change what a path leads to; '' if only this user and root can.
+    """Return why other users could change the file at a path; '' if only this user and root can.
 
-    The folders above count as well, and links with what they lead to. Others may write to a folder with the
-    sticky bit, such as /tmp, where they cannot replace files. A group may write if it is that of root, or has
-    this user alone. The owner of / is not root in some containers; it may own the folders there, too. Windows
-    has no such modes; there, folders of users are private by default.
+    Parent folders and targets of links are checked too. Others may write to a folder with the sticky bit,
+    such as /tmp, where they cannot replace files. A group may write if it is the group of root, or has only
+    this user. The owner of / is not root in some containers, and may also own the folders in /. Windows has
+    no such modes; its user folders are private by default.
     """
     if not hasattr(os, "geteuid"):
         return ""
@@ -177,7 +177,7 @@ def exposed(path: Path) -> str:
 
 
 def _is_open(mode: int, group: int) -> bool:
-    """Return True if others than the owner can write to a file, or replace files of a folder."""
+    """Return True if users other than the owner can write to a file, or replace files of a folder."""
     if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
         return False
     if not mode & stat.S_IWGRP or group == 0:
@@ -212,7 +212,7 @@ _NO_CACHE = (
 
 
 def cache_root() -> Path | None:
-    """Return the folder of the cache, `KIC_CACHE_DIR` or that of the user; None if it is not absolute."""
+    """Return the folder of the cache, `KIC_CACHE_DIR` or the user's cache; None if it is not absolute."""
     given = os.environ.get("KIC_CACHE_DIR")
     root = Path(given) if given else _user_cache()
     if root.is_absolute():
@@ -223,7 +223,7 @@ def cache_root() -> Path | None:
 
 
 def _user_cache() -> Path:
-    """Return the folder for kic in the user's cache; relative without a home."""
+    """Return the folder of kic in the user's cache; it is relative if there is no home directory."""
     home = os.path.expanduser("~")
     if sys.platform == "darwin":
         return Path(home, "Library", "Caches", "kic")
@@ -234,7 +234,7 @@ def _user_cache() -> Path:
 
 
 def cache_folder(name: str) -> Path | None:
-    """Return a folder of the cache; None without a cache that only this user and root can change."""
+    """Return a folder of the cache; None if users other than this one and root could change it."""
     root = cache_root()
     if root is None:
         return None
@@ -245,10 +245,9 @@ def cache_folder(name: str) -> Path | None:
 
 
 def machine_folder() -> Path | None:
-    """Return the folder of the library of this machine's kernels.
+    """Return the folder of the library of this machine's kernels; None without a cache or /proc/cpuinfo.
 
-    None where its processor is not described, and without a cache. Folders of users may be shared by machines
-    with other processors.
+    Its name depends on the processor, because machines may share user folders.
     """
     try:
         with open("/proc/cpuinfo", "rb") as file:
@@ -269,15 +268,12 @@ class Library:
         self.processor, self._make = processor, module.kernel
 
     def kernel(self, function: Any, fallback: Any) -> Any:
-        """Return the kernel of a function.
-
-        `fallback` is called with arguments of other types than those of the library.
-        """
+        """Return the kernel of a function; `fallback` is called for types that the library lacks."""
         return self._make(self.processor, kernel_name(function), function, fallback)
 
 
 def described(folder: Path = _FOLDER) -> tuple[dict[str, Any], str]:
-    """Return the description of the library, empty if there is none, and why it cannot be used, else ''."""
+    """Return the description of the library, empty if there is none, and why it is unusable, else ''."""
     try:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if description["sources"] != source_key():
@@ -292,12 +288,12 @@ def described(folder: Path = _FOLDER) -> tuple[dict[str, Any], str]:
 
 
 def uses_cache() -> bool:
-    """Return True if the library is that in the user's cache: none is in the package, and none was chosen."""
+    """Return True if the library in the user's cache applies: the package has none, and none was chosen."""
     return not os.environ.get("KIC_KERNELS", "").strip() and described(_FOLDER) == ({}, "")
 
 
 def load() -> Library | None:
-    """Return the library, or None where Numba is to compile the kernels."""
+    """Return the library, or None if Numba must compile the kernels."""
     chosen = os.environ.get("KIC_KERNELS", "").strip()
     if chosen == "jit":
         return None
@@ -328,7 +324,7 @@ def load() -> Library | None:
 
 
 def imported(file: Path) -> Any:
-    """Return an extension module."""
+    """Load a file as the extension module, and return it."""
     name = f"kic.kernels.{MODULE}"
     spec = spec_from_file_location(name, file, loader=ExtensionFileLoader(name, str(file)))
     assert spec is not None

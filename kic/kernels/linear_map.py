@@ -1,8 +1,8 @@
-"""Coordinates q in which those of the tree are linear: gears, belts, mimic joints, angles in a plane.
+"""Linear maps from coordinates q to those of the tree: gears, belts, mimic joints, angles in a plane.
 
-There φ - φ₀ = A (q - q₀) with constant A, and influence coefficients in q are sums of those of the columns:
-G A, AᵀH A and so on, I* and P* likewise, without second-order terms of A. `linear` are the nonzero terms of A
-(see `kic.kernels.layout`), or None for the coordinates of the tree itself, which Numba compiles separately.
+With φ - φ₀ = A (q - q₀) and constant A, influence coefficients in q are sums of those of the columns: G A,
+AᵀH A and so on, I* and P* likewise, without second-order terms of A. `linear` are the nonzero terms of A
+(see `kic.kernels.layout`), or None for the coordinates of the tree, which Numba compiles separately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kic.kernels.vectors import put, scale
 
 @helper
 def linear_start(plan, table):
-    """Return the start of the terms of A, which are the last rows of plan and numbers."""
+    """Return the first row of the terms of A, the last rows of plan and numbers."""
     return table.shape[0] - plan[1, lay.TERMS]
 
 
@@ -47,7 +47,7 @@ compiled_by(open_members, _open_members, forceinline=True)
 
 @helper
 def add_single(linear, t, place, stride, f, n, v):
-    """Add f v times row n of A to vectors at `place`."""
+    """Add f v times row n of A to the vectors at `place`."""
     terms, factors = linear[0], linear[1]
     while n >= 0:
         accumulate(t, place + terms[n, lay.TARGET], stride, scale(f * factors[n, lay.FACTOR], v))
@@ -56,7 +56,7 @@ def add_single(linear, t, place, stride, f, n, v):
 
 @helper
 def add_pair(linear, size, t, place, stride, f, m, n, v):
-    """Add f v times rows m and n of A."""
+    """Add f v times the product of rows m and n of A to the vectors at `place`."""
     terms, factors = linear[0], linear[1]
     while m >= 0:
         add_single(linear, t, place + terms[m, lay.TARGET] * size, stride, f * factors[m, lay.FACTOR], n, v)
@@ -65,7 +65,7 @@ def add_pair(linear, size, t, place, stride, f, m, n, v):
 
 @helper
 def add_triple(linear, size, t, place, stride, f, i, m, n, v):
-    """Add f v times rows i, m and n of A."""
+    """Add f v times the product of rows i, m and n of A to the vectors at `place`."""
     terms, factors = linear[0], linear[1]
     while i >= 0:
         start = place + terms[i, lay.TARGET] * size * size
@@ -86,7 +86,7 @@ def linear_coordinate(linear, sign, n, size, t, rows, row):
 def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row):
     """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
 
-    Every ordered pair and triple of columns is evaluated, so that ball joints need no other rule.
+    Every ordered pair and triple of columns is evaluated, so ball joints need no special rule.
     """
     square, cube = size * size, size * size * size
     g, h, d = g_at(rows, size, row, 0), h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)
@@ -114,7 +114,7 @@ def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row
 
 @inlined
 def add_entry(linear, size, t, place, m, n, x):
-    """Add x times rows m and n of A to a matrix (m, m) at `place`."""
+    """Add x times the product of rows m and n of A to a matrix at `place`."""
     terms, factors = linear[0], linear[1]
     while m >= 0:
         p, f, row = n, x * factors[m, lay.FACTOR], place + terms[m, lay.TARGET] * size

@@ -17,8 +17,8 @@ PIVOT_SWAP_FACTOR = 10
 def factor(W, pivots, ends):
     """Factor W (n, n) in place; return the ratio of the smallest pivot to the largest entry, 0 if singular.
 
-    All pivots may be small where rows are not exchanged, so the largest pivot is no measure of the size of W.
-    `pivots` (n,) receives the original row of each pivot, `ends` (n,) the last nonzero column of each row.
+    All pivots may be small if rows are not exchanged, so the largest pivot does not measure the size of W.
+    `pivots` (n,) receives the row exchanged at each step, `ends` (n,) the last nonzero column of each row.
     """
     size, large = W.shape[0], 0.0
     for i in range(size):
@@ -32,7 +32,7 @@ def factor(W, pivots, ends):
     for k in range(size):
         best, place = abs(W[k, k]), k
         for i in range(k + 1, size):
-            # the order of the rows preserves zeros: exchange only for a much larger pivot
+            # the order of the rows preserves sparsity: exchange only for a much larger pivot
             if W[i, k] != 0 and abs(W[i, k]) > max(best, PIVOT_SWAP_FACTOR * abs(W[k, k])):
                 best, place = abs(W[i, k]), i
         pivots[k] = place
@@ -57,7 +57,7 @@ def factor(W, pivots, ends):
 
 @helper
 def solve(W, pivots, ends, R, width):
-    """Solve for `width` right sides R (n width) in place, side by side for each row."""
+    """Solve for `width` right sides R (n width,) in place; each row holds them side by side."""
     size = W.shape[0]
     for k in range(size):
         place = pivots[k]

@@ -1,6 +1,6 @@
 """Linking of compiled kernels to a library, which processes load without Numba; see `kic.kernels.library`.
 
-It needs a C compiler and the headers of Python. ``library.c`` calls kernels from Python.
+It needs a C compiler and the Python headers. ``library.c`` calls kernels from Python.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kic.kernels.library import Compiled
 
 __all__ = ["kernels_in", "link", "link_for_this_machine"]
 
-# age at which libraries before the last replaced one are removed (s)
+# age above which replaced libraries are removed, except for the last one (s)
 REPLACED_MIN = 600.0
 SOURCE = Path(__file__).with_name("library.c")
 
 
 def _table(kernels: Mapping[str, Iterable[Compiled]]) -> str:
-    """Return the text of `table.h`: the kernels of each processor, and the types of their arguments."""
+    """Return the text of `table.h`, with the kernels of each processor and the types of their arguments."""
     lines, tables, words, arguments = [], [], 1, 1
     for number, (processor, compiled) in enumerate(kernels.items()):
         names: dict[str, list[Compiled]] = {}
@@ -56,7 +56,7 @@ def _table(kernels: Mapping[str, Iterable[Compiled]]) -> str:
 
 
 def link(output: Path, kernels: Mapping[str, list[Compiled]], key: str) -> Path:
-    """Link kernels of processors, the best first, to an extension module in a folder, and return its path."""
+    """Link kernels by processor, the best first, to an extension module in a folder, and return its path."""
     compiler = shlex.split(os.environ.get("CC") or "cc")
     flags = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared", "-s"]
     with tempfile.TemporaryDirectory() as name:
@@ -86,7 +86,7 @@ def link(output: Path, kernels: Mapping[str, list[Compiled]], key: str) -> Path:
 
 
 def kernels_in(cache: Path | None, machine: str = "") -> list[Compiled]:
-    """Return the kernels in a cache that are sound, those of one machine if it is given."""
+    """Return the undamaged kernels in a cache, optionally only those of one machine."""
     found = []
     for file in () if cache is None else sorted(cache.glob("*.nbc")):
         with suppress(OSError, ValueError, TypeError, EOFError, pickle.UnpicklingError):
@@ -95,7 +95,7 @@ def kernels_in(cache: Path | None, machine: str = "") -> list[Compiled]:
 
 
 def link_for_this_machine(kernels: list[Compiled]) -> None:
-    """Link kernels for later processes of this machine where that is possible; elsewhere Numba loads them."""
+    """Link kernels for later processes of this machine if possible; otherwise Numba loads them."""
     folder = library.machine_folder()
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         if folder is not None and kernels:
@@ -105,7 +105,7 @@ def link_for_this_machine(kernels: list[Compiled]) -> None:
             except ImportError:  # a directory whose files must not be executed
                 (folder / library.DESCRIPTION).unlink()
                 return
-            # processes that start now may load a library that others have just replaced
+            # starting processes may still load a library that another process has just replaced
             replaced = [file for file in folder.glob(f"{library.MODULE}-*") if file != used]
             for file in sorted(replaced, key=lambda file: file.stat().st_mtime)[:-1]:
                 if time.time() - file.stat().st_mtime > REPLACED_MIN:

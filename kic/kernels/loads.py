@@ -47,7 +47,7 @@ def applied_loads(cols, F, forces, places, applied, b, t):
 
 @helper
 def spring_pull(w, numbers, i):
-    """Return the tension of spring i per length of the vector w between its ends."""
+    """Return the tension of spring i divided by the length of the vector w between its ends."""
     if numbers[i, lay.FREE_LENGTH] == 0:
         return numbers[i, lay.STIFFNESS]
     return numbers[i, lay.STIFFNESS] * (1 - numbers[i, lay.FREE_LENGTH] / root(dot(w, w)))
@@ -55,7 +55,7 @@ def spring_pull(w, numbers, i):
 
 @helper
 def spring_loads(cols, F, springs, numbers, size, t, stretch):
-    """Add springs and dampers between two points: tension along the line, damping of its rate.
+    """Add loads of springs and damping of dampers between two points.
 
     numbers (n, 9): the two local points, stiffness, free length, damping. `stretch` (M,) is scratch.
     """
@@ -90,7 +90,7 @@ def joint_loads(cols, laws, states, b, size, t):
 
 @helper
 def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, states, b, t, stretch):
-    """Compute T^L (M,) and the damping matrix (M, M), side by side, at one configuration with known frames.
+    """Compute T^L (M,) and the damping matrix (M, M) side by side at one configuration with given frames.
 
     `rest` holds the laws of the columns and, in its last row, gravity.
     """

@@ -1,12 +1,12 @@
-"""Entries: a mechanism along a motion, whose Taylor series in time passes through the tree and the loops.
+"""Entries: a mechanism along a motion, by Taylor series in time through the tree and the loops.
 
-A motion needs directional derivatives only. Frame by frame its rates, accelerations and jerks follow from
-those of the frame before, and the rows of a closure give the series of the tree's coordinates by the LU of
-the transfer: G^w φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. Forces then
-return by Newton and Euler to efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
+A motion needs only directional derivatives. The rates, accelerations and jerks of a frame follow from those
+of its parent. The closure rows give the series of the tree's coordinates by the LU of the transfer:
+G^w φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. The Newton–Euler equations then
+give efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
 
-Helpers that an entry calls once are `inlined`: a call copies the structures of all tables that it
-passes, which together costs as much as the arithmetic of a small mechanism.
+Helpers that an entry calls once are `inlined`: a call copies the structures of all passed tables, which costs
+as much as the arithmetic of a small mechanism.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from kic.kernels.vectors import add, add_to, axpy, cross, dot, put, scale, sub, 
 from kic.kernels.vectors import symmetric as times_symmetric
 from kic.kernels.views import table
 
-# smallest ratio of a pivot of I* to its diagonal entry that needs no second opinion
+# smallest ratio of a pivot of I* to its diagonal entry that needs no further check
 GOOD_INERTIA = 1e-9
 
 
 @inlined
 def vector_series(V, frame, kind, e, order):
-    """Return the derivatives of first to third order of a vector e fixed in a frame.
+    """Return the first to third time derivatives of a vector e fixed in a frame.
 
     `e` is a direction, or the arm of a point from the frame's origin. Orders above `order` are zero.
     """
@@ -64,8 +64,8 @@ def vector_series(V, frame, kind, e, order):
 def frame_series(cols, F, x, V, order):
     """Compute the motion of every frame up to an order from x (3, M), the series of the tree's coordinates.
 
-    The third order needs the lower ones from an earlier call. They do not depend on the frame, the parent's
-    or the child's, in which the axes of a ball joint are fixed, because its ω × ω is zero.
+    The third order needs the lower orders of an earlier call. The lower orders are the same if the axes of a
+    ball joint are fixed in the parent or in the child, because ω × ω is zero.
     """
     mobile = cols.shape[0]
     for n in range(mobile):
@@ -121,7 +121,7 @@ def linear_series(cols, F, x, items, vectors, i, order, t, rows):
 
 @helper
 def angle_series(kind, row, order, t, rows):
-    """Compute the derivatives of an angle from the rows before it (see `scalar_rows`)."""
+    """Compute the derivatives of an angle from the preceding rows (see `scalar_rows`)."""
     k = rows + rows
     s, s1, s2, s3 = t[row - 1], t[rows + row - 1], t[k + row - 1], t[k + rows + row - 1]
     if kind == lay.ANGLE:
@@ -145,9 +145,9 @@ def angle_series(kind, row, order, t, rows):
 
 @inlined
 def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
-    """Add derivatives of first order and above of item i, in t (4, rows), whose rows are zero before.
+    """Add time derivatives of item i up to an order, in t (4, rows), whose rows are initially zero.
 
-    Values are those of products and distances only.
+    Values are written only for products and distances.
     """
     kind, row = items[i, lay.ITEM], items[i, lay.ROW]
     if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
@@ -217,9 +217,10 @@ def add_wrench(forces, n, arm_, f):
 
 @inlined
 def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
-    """Add the forces that move the bodies, less their weights, to the wrenches of frames.
+    """Add the inertial forces of the bodies, minus their weights, to the wrenches of frames.
 
-    A wrench (6) is the moment about the frame's origin, then the force. power[0] receives that of weights.
+    A wrench (6,) is the moment about the frame's origin, then the force. The power of the weights is added to
+    power[0].
     """
     for i in range(bodies.shape[0]):
         n = bodies[i, lay.CARRIER]
@@ -263,7 +264,7 @@ def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
 
 @inlined
 def spring_wrenches(F, V, springs, coils, forces, power):
-    """Subtract the tension of springs and dampers between two points; power[1]: dissipation."""
+    """Subtract the tension of springs and dampers between two points; add their dissipation to power[1]."""
     for i in range(springs.shape[0]):
         a, b = springs[i, lay.END_A], springs[i, lay.END_B]
         ea, eb = take(coils, i, lay.POINT_A), take(coils, i, lay.POINT_B)
@@ -289,7 +290,7 @@ def tree_efforts(
     cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want, forces,
     power, t,
 ):  # fmt: skip
-    """Compute the efforts (M,) of a motion of the tree, O(M), and the power of loads and of dampers."""
+    """Compute the efforts (M,) of a motion of the tree in O(M), and the powers of loads and dampers."""
     mobile = cols.shape[0]
     for n in range(mobile):
         for k in range(6):
@@ -323,7 +324,7 @@ def tree_efforts(
 
 @inlined
 def tree_inertia(cols, F, C, rest, I):
-    """Compute I (M, M) of the tree from composite inertias (2-157) and armature, O(M depth)."""
+    """Compute I (M, M) of the tree from composite inertias (2-157) and armature, in O(M × depth)."""
     mobile = cols.shape[0]
     clear_range(I, 0, mobile * mobile)
     for k in range(mobile):
@@ -362,9 +363,9 @@ def projected_inertia(cols, I, A, size, Y, K):
 
 @inlined
 def accelerate(size, efforts, start, h, I, L):
-    """Turn the efforts h (m,) of a motion at its rates alone into the accelerations that `efforts` cause.
+    """Replace the bias h (m,) by the accelerations due to `efforts`.
 
-    L (m, m) is scratch. Returns False, and NaN, for an inertia I* (m, m) that may be singular.
+    L (m, m) is scratch. Returns False, and NaN accelerations, for an inertia I* (m, m) that may be singular.
     """
     copy_range(L, 0, I, 0, size * size)
     if not factor_symmetric(L, 0, size) > GOOD_INERTIA:
@@ -379,7 +380,7 @@ def accelerate(size, efforts, start, h, I, L):
 
 @inlined
 def store_terms(size, h, I, power, T, place):
-    """Write the efforts of a motion at its rates alone, I* and powers behind the accelerations at `place`."""
+    """Write the bias h, I* and the powers after the accelerations at `place`."""
     square = size * size
     copy_range(T, place + size, h, 0, size)
     copy_range(T, place + size + size, I, 0, square)
@@ -388,7 +389,7 @@ def store_terms(size, h, I, power, T, place):
 
 @helper
 def tree_scratch(mobile, want):
-    """Return the ends of the parts of the scratch that the series and the forces of a tree need."""
+    """Return the ends of the parts of the scratch for the series and forces of a tree."""
     F = mobile * lay.FRAME_WIDTH
     V = F + (mobile + 1) * lay.SERIES_WIDTH
     forces = V + 6 * mobile
@@ -482,10 +483,10 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
 def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
     """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
 
-    States, rates `first`, accelerations or efforts `second`, and results T of the members stand one after the
-    other, because a view of an array takes as long as half of a chain. Where T has room, the terms of
-    `store_terms` follow the accelerations. Returns the number of members whose inertia may be singular or
-    whose results are not finite; these keep what T holds. Returns -1 if lengths of the arrays disagree.
+    States, rates `first`, accelerations or efforts `second`, and results T are flat arrays, because a view of
+    an array takes half as long as a chain. If T is wide enough, the terms of `store_terms` follow the
+    accelerations. Returns the number of members whose inertia may be singular or whose results are not
+    finite; their efforts or accelerations are not written. Returns -1 if lengths of the arrays disagree.
     """
     return tree_motions(plan, numbers, states, applied, first, second, None, scratch, T)
 
@@ -494,7 +495,7 @@ def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
 def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T):
     """Compute `tree_motion` in coordinates q with φ - φ₀ = A (q - q₀).
 
-    The number also counts the members whose couplings do not hold.
+    The returned number includes the members whose couplings do not hold.
     """
     linear = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     doubtful, length = tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T), 1
@@ -535,10 +536,10 @@ def motion_in_coordinates(
     """Compute the efforts (m,) of motions in chosen coordinates, or accelerations due to efforts.
 
     Arguments are as in `tree_motion`; `choice` and `quality` are as in `transfer`. Residuals of unused
-    closure rows are shares of the largest rate, acceleration and jerk. With WANT_SERIES, φ̇, φ̈ and, to third
-    order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another choice of rows,
-    whose states do not close the loops, whose inertia may be singular, or whose results are not finite. If
-    `quality` has no members, these keep what T holds.
+    closure rows are relative to the largest rate, acceleration and jerk. With WANT_SERIES, φ̇, φ̈ and, to
+    third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another choice of
+    rows, whose states do not close the loops, whose inertia may be singular, or whose results are not finite.
+    If `quality` has no members, the efforts or accelerations of these are not written.
     """
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     want, left_out, order = plan[1, lay.WANT], plan[2, lay.LEFT_OUT], plan[1, lay.ORDER]
@@ -680,11 +681,11 @@ def output_scratch(plan):
 
 @entry
 def output_motion(plan, numbers, states, first, second, third, scratch, T):
-    """Compute values, velocities, accelerations and jerks of rows, as far as asked, one after the other in T.
+    """Compute values, velocities, accelerations and jerks of rows in T, up to the requested order.
 
-    The members of all arrays stand one after the other, as in `tree_motion`; rates are those of the tree's
-    coordinates. Values are those of `first_order`. Returns the number of members whose numbers are not
-    finite, or whose couplings do not hold if the plan has them; -1 if lengths of the arrays disagree.
+    All arrays are flat, as in `tree_motion`; rates are those of the tree's coordinates. Values are as in
+    `first_order`. Returns the number of members that are not finite, or whose couplings do not hold if the
+    plan has couplings; -1 if lengths of the arrays disagree.
     """
     mobile, order, rows = plan[0, lay.COLUMNS], plan[1, lay.ORDER], plan[1, lay.ROWS]
     width, length = (order + 1) * rows, plan[2, lay.STATE_SIZE]

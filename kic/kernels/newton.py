@@ -7,25 +7,25 @@ Let A be an approximate inverse of the Jacobian J, r(τ) the residual to the goa
     κ ≥ ‖I − A J(c(τ))‖,    η ≥ ‖A r(τ)‖,    λ ≥ ‖A J'‖
 
 in the norm max |x_i| / w_i, with λ a bound in the ball of radius ρ about c(τ). If κ < 1, 4 λ η < (1 − κ)² and
-2 η < (1 − κ) ρ, then for every τ the ball of radius 2 η / (1 − κ) about c(τ) holds exactly one solution and
-no singular Jacobian. The solutions form one curve from the start to the end. The test holds for steps of any
-length and needs no sign of a determinant. The weights w_i, the sums of the rows of |A| over the rows of J
-that are not constant, serve columns of different sensitivity.
+2 η < (1 − κ) ρ, then for every τ the ball of radius 2 η / (1 − κ) about c(τ) contains exactly one solution
+and no singular Jacobian. The solutions form one curve from the start to the end. The test holds for steps of
+any length, without the sign of a determinant. The weights w_i account for columns of different sensitivity:
+they are the row sums of |A| over the rows of J that are not constant.
 
-A is the inverse at the start. At both ends of the chord J is known, at the end before the last Newton step,
-which is shorter than 3e-9. κ interpolates it linearly. η is a Hermite interpolant of r, at most a quarter of
-its larger slope. Where the test fails, the path is divided into two chords. Their common node is the middle
-of the path to second order, by the slopes of r. Its residual is part of η, and A is the inverse there, for
-both chords: κ halves and η falls to about a quarter.
+A is the inverse at the start. J is known at both ends of the chord; at the end it is that before the last
+Newton step, which is shorter than 3e-9. J is interpolated linearly for κ. For η, r is a Hermite interpolant,
+at most a quarter of its larger slope. If the test fails, the path is divided into two chords. Their common
+node is the middle of the path to second order, by the slopes of r. Its residual is part of η, and A is the
+inverse there, for both chords: κ halves and η falls to about a quarter.
 
 Lever arms bound λ and the errors of interpolation: the k-th derivative of a row along x is at most
-LEVER ‖x‖₁ᵏ over the columns of the row, and for points and directions at most the arm of the outermost
-column in place of LEVER. Points of a loop are compared in world axes, and columns that carry the whole loop
-turn its rows. These turns are part of the errors. A step that fails the tests is made shorter. Members that
-fail stay at the last configuration that was proved.
+LEVER ‖x‖₁ᵏ over the columns of the row. For points and directions, the arm of the outermost column replaces
+LEVER. Points of a loop are compared in world axes, and columns that carry the whole loop rotate its rows;
+this is part of the errors. A step that fails the tests is made shorter. Members that fail stay at the last
+certified configuration.
 
-This Newton iteration is authoritative wherever it applies. `transfer.closure` has a second one in NumPy for
-poses, angles of cut joints, rounded dimensions and singular configurations, and for starts far away.
+This Newton iteration is preferred wherever it applies. `transfer.closure` has another in NumPy for poses,
+angles of cut joints, rounded dimensions, singular configurations, and distant starts.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from kic.kernels.ranges import clear_range, copy_range
 from kic.kernels.transfer import scaled_system
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
-# Newton steps at most; the largest first step and the largest ratio of two steps (rad, shares of the length)
+# largest number of Newton steps, largest first step (rad, shares of the length), and largest ratio of steps
 STEPS_MAX, STEP_MAX, CONTRACTION_MAX = 10, 0.2, 0.25
-# residuals, relative to the characteristic length: at round-off, and where no step reduces them any more
+# residuals, relative to the characteristic length: at round-off, and where further steps do not reduce them
 ROUNDING_RTOL, CLOSURE_RTOL = 1e-15, 1e-13
-# a smaller step leaves the inverse accurate enough for the next ones. The residual is below round-off after
-# two steps with a smaller product than the second value, if the last one times the length of all steps since
-# the inverse is smaller than the third
+# Largest step after which the inverse is reused. The residual is below round-off if the product of the last
+# two steps is below the second value, and the last step times the length of all steps since the inverse is
+# below the third.
 REUSED_STEP_MAX, STEP_PRODUCT_MIN, STALE_PRODUCT_MIN = 1e-4, 1e-17, 2.5e-16
 # smallest pivot, as a share of the largest, of systems that are solved here
 PIVOT_MIN = 1e-6
@@ -57,17 +57,17 @@ PIVOT_MIN = 1e-6
 SHARE_MIN = 1e-6
 # errors of linear and of cubic Hermite interpolation, and the largest share of a slope in the latter
 LINEAR_FACTOR, HERMITE_FACTOR, SLOPE_FACTOR = 1 / 8, 1 / 384, 1 / 4
-# largest growth of the step, smallest and largest shrinkage, and the share of the longest step that is tried
+# largest growth of the step, smallest and largest reduction, and the share of the longest step that is tried
 GROWTH_MAX, SHRINK_MIN, SHRINK_MAX, STEP_FACTOR = 3.0, 0.2, 0.7, 0.8
 # radius of the balls about a chord, as a multiple of η without errors of interpolation, and the smallest one
 RADIUS_FACTOR, RADIUS_MIN = 10.0, 1e-6
-# columns of the bounds of an item: errors of interpolation of residual and Jacobian, its second derivative in
-# the norm; turn of columns that carry both of its frames; along the chord, its lever arm, the bound of its
-# third derivative, and the smallest length of a distance
+# columns of the bounds of an item: errors of interpolation of residual and Jacobian, norm of its second
+# derivative, rotation of columns that carry both of its frames; along the chord, its lever arm, the bound of
+# its third derivative, and the smallest length of a distance
 RESIDUAL_ERROR, JACOBIAN_ERROR, CURVATURE, CARRIED_TURN = 0, 1, 2, 3
 ARM, THIRD, LEAST, BOUNDS_WIDTH = 4, 5, 6, 7
-# end of the scratch array, for the next call: 1 if it has the system at the start of the last member, 1 if it
-# has the inverse, and the smallest pivot
+# end of the scratch array, for the next call: 1 if the system at the start of the last member is kept, 1 if
+# its inverse is kept, and the smallest pivot
 KEPT, INVERTED, START_PIVOT, MEMORY_WIDTH = 0, 1, 2, 3
 # smallest weight of a column, as a share of the largest
 WEIGHT_MIN = 1e-3
@@ -85,14 +85,14 @@ def closing_scratch(plan):
 
 @helper
 def forget(plan, scratch):
-    """Make the next call of `close_members` evaluate the system at the start of its first member."""
+    """Clear the kept system, so that `close_members` evaluates it at the start of its first member."""
     place = closing_scratch(plan) - MEMORY_WIDTH
     clear_range(scratch, place, MEMORY_WIDTH)
 
 
 @helper
 def residuals(vectors, choice, aim, value, mobile, left_out, R):
-    """Write residuals of used rows into R; return the worst of all and of others, and the largest value."""
+    """Write residuals of used rows into R; return the largest of all, of unused rows, and of the values."""
     worst, other, large, not_finite = 0.0, 0.0, 1.0, 0.0
     for i in range(mobile + left_out):
         if i < mobile:
@@ -126,7 +126,7 @@ def move(cols, choice, rest, R, states, b):
         if cols[n, lay.KIND] != lay.BALL:
             states[b, k] += rest[n, lay.COLUMN_SCALE] * R[j]
         else:
-            # a small turn about one axis of the first body; the other axes follow in their turn
+            # a small rotation about one axis of the first body; the other axes follow
             k, c = cols[cols[n, lay.GROUP], lay.STATE], n - cols[n, lay.GROUP]
             h = R[j] / 2
             w, x, y, z = states[b, k], states[b, k + 1], states[b, k + 2], states[b, k + 3]
@@ -183,7 +183,7 @@ def put_vector(d, n, f, v):
 
 @helper
 def turn_of(cols, d, n):
-    """Return the share of column n in the 1-norm of a step; for the first of a ball joint, the whole turn."""
+    """Return the share of column n in the 1-norm of a step; a ball joint counts at its first column."""
     if cols[n, lay.KIND] != lay.BALL:
         return abs(d[n])
     return root(d[n] * d[n] + d[n + 1] * d[n + 1] + d[n + 2] * d[n + 2]) if cols[n, lay.GROUP] == n else 0.0
@@ -191,7 +191,7 @@ def turn_of(cols, d, n):
 
 @helper
 def weight_of(cols, w, n):
-    """Return the weight of column n; for the first of a ball joint, that of all turns, 0 for the others."""
+    """Return the weight of column n; a ball joint counts at its first column."""
     if cols[n, lay.KIND] != lay.BALL:
         return w[n, 0]
     if cols[n, lay.GROUP] != n:
@@ -201,7 +201,7 @@ def weight_of(cols, w, n):
 
 @helper
 def arm_of(cols, F, n, sort, e):
-    """Return the speed of a point or direction e per rate of column n; for a ball joint, of any turn."""
+    """Return the speed of a point or direction e per rate of column n; for a ball joint, an upper bound."""
     if cols[n, lay.KIND] == lay.BALL:
         arm = e if sort == lay.DIRECTION else sub(e, take(F, n, lay.ORIGIN))
     elif affects(cols, n, sort):
@@ -213,7 +213,7 @@ def arm_of(cols, F, n, sort, e):
 
 @helper
 def power(x, exponent):
-    """Return a whole power of x."""
+    """Return an integer power of x."""
     result = 1.0
     for _ in range(exponent):
         result *= x
@@ -222,7 +222,7 @@ def power(x, exponent):
 
 @helper
 def slope_at_end(items, value, g, d, w, i):
-    """Return the largest slope of a difference of points, by that at one end, apart from the third order."""
+    """Return a bound of the slope of a difference of points on a chord, without its third-order part."""
     row, square, gap = items[i, lay.ROW], 0.0, 0.0
     for c in range(3):
         x = 0.0
@@ -237,8 +237,8 @@ def slope_at_end(items, value, g, d, w, i):
 def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, i, bounds):
     """Bound derivatives of item i along the chord from node a to node e, and the error of its residual.
 
-    Write row i of `bounds` except for errors of the Jacobian and the curvature; return the error. `value`
-    and `g` are those of either end of the chord.
+    Write row i of `bounds`, with zero errors of the Jacobian and zero curvature; return the error of the
+    residual. `value` and `g` are those at either end of the chord.
     """
     lever, kind, row = vectors[i, lay.LEVER], items[i, lay.ITEM], items[i, lay.ROW]
     bounds[i, RESIDUAL_ERROR] = bounds[i, JACOBIAN_ERROR] = bounds[i, CURVATURE] = 0
@@ -265,7 +265,7 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
     third = fourth = lever
     least = 0.0
     if kind == lay.POINT:
-        # the two points of an item move by the columns of their own side; all else by those of both
+        # each point of an item is moved by the columns of its side; other items by the columns of both
         error = HERMITE_FACTOR * lever * (power(turn, 4) + power(other_turn, 4))
         # columns that carry both points turn their difference
         while body >= 0:
@@ -278,7 +278,7 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
     else:
         turn += other_turn
         if kind == lay.DISTANCE:
-            # |v| has derivatives by those of v, over powers of the smallest length on the way
+            # derivatives of |v| are bounded by those of v over powers of the smallest length on the way
             least = value[row] * unit - lever * turn
             f = lever / least if least > 0 else 1e9
             third *= 1 + f * (3 + 3 * f)
@@ -294,8 +294,8 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
     """Bound the error of the Jacobian of item i along a chord, and its second derivative, in the norm.
 
     The second derivative is bounded in balls of the `radius` about the chord. F has the frames at either end.
-    Derivatives of a point or direction by several columns are at most the arm of the outermost. An arm
-    changes by the motion that columns farther out cause, at most.
+    Derivatives of a point or direction by several columns are at most the arm of the outermost column. The
+    change of an arm is at most the motion due to columns farther out.
     """
     if vectors[i, lay.LEVER] == 0:
         return
@@ -393,9 +393,9 @@ def absolute_products(n, a, b):
 def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line):
     """Compare the systems S, E at the ends of a chord along which the goal covers a `share` of its path.
 
-    Write N times the slopes of the residuals at both ends, the change of each row in the norm of the columns,
-    and |N times the residual (M) at the end| into line (8 M), last the step and the weights in the order of
-    elimination. Return the largest residual that the slopes and the end cause, in the norm.
+    Write into line (8 M,): N times the slopes of the residuals at both ends, the change of each row in the
+    norm of the columns, and |N times the residual (M,) at the end|. The step and the weights, in the order of
+    elimination, come last. Return the largest residual due to the slopes and the end, in the norm.
     """
     change, first, second = line[2 * mobile :], line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
     step, weights = line[6 * mobile : 7 * mobile], line[7 * mobile : 8 * mobile]
@@ -421,18 +421,19 @@ def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residu
 
 @helper
 def passes(kappa, curvature_residual, eta, radius):
-    """Return True if κ, 4 λ η and η pass both tests of Newton and Kantorovich; NaN fails."""
+    """Return True if κ, 4 λ η and η pass both Newton–Kantorovich tests; NaN fails."""
     gap = 1 - kappa
     return kappa < 1 and curvature_residual < gap * gap and 2 * eta < gap * radius
 
 
 @inlined
 def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radius, whole, measures):
-    """Compute κ and 4 λ η; return True if a ball about each point of the chord holds one solution.
+    """Compute κ and 4 λ η; return True if a ball about each point of the chord contains one solution.
 
-    `closure_error` holds along the chord, and `line` has the results of `slopes`. κ is computed from the norm
-    of |N| |E − S| and, if the test fails, from that of N (E − S). For a `whole` chord whose halves are tried
-    next, the second computation stops once its test fails, too. κ and 4 λ η are written into `measures`.
+    `closure_error` bounds residuals along the chord, and `line` has the results of `slopes`. κ is computed
+    from the norm of |N| |E − S| and, if the test fails, from that of N (E − S). For a `whole` chord whose
+    halves are tried next, the second computation stops once its test fails too. κ and 4 λ η are written into
+    `measures`.
     """
     change, weights = line[2 * mobile : 3 * mobile], line[7 * mobile : 8 * mobile]
     residuals, jacobians = line[3 * mobile : 4 * mobile], line[4 * mobile : 5 * mobile]
@@ -494,7 +495,7 @@ def certify_chord(
     work,
     measures,
 ):
-    """Write κ and 4 λ η of the chord from node a to node e into `measures`, and 1 there if it is certified.
+    """Write κ, 4 λ η and a flag into `measures`; the flag is 1 if the chord from node a to e is certified.
 
     N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
     covers a fraction `share` of its path from `begun` to `aim`.
@@ -514,7 +515,7 @@ def certify_chord(
         error = max(
             error, bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, i, bounds)
         )
-    # with these weights the norm of errors of rows is at most the largest
+    # with these weights the norm is at most the largest error of a row
     radius = max(RADIUS_FACTOR * (caused + error), RADIUS_MIN)
     for i in range(count):
         bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds)
@@ -565,10 +566,10 @@ def invert(mobile, choice, vectors, rest, W, pivots, ends, inverse, w):
 
 @entry
 def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
-    """Move closed states (B, S) to the goal (B, rows) of all rows, in place; return how many failed.
+    """Move closed states (B, S) in place to the goal (B, rows) of all rows; return the number of failures.
 
-    quality (B,) is the completed share of the path, 1 for members that converged. At most `tries` steps are
-    made. `choice` is as in `transfer`, and `whole` (2 or more, M) is scratch.
+    quality (B,) receives the completed share of the path, 1 for members that converged. At most `tries` steps
+    are made. `choice` is as in `transfer`, and `whole` (2 or more, M) is scratch.
     """
     forget(plan, scratch)
     return close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
@@ -576,10 +577,10 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
 
 @helper
 def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
-    """Compute `closing`.
+    """Perform `closing`, with the kept system of an earlier call.
 
-    If a member starts at the same state as the previous one, its system is reused, also across calls unless
-    `forget` is called.
+    If a member starts at the same state as the previous one, the system of that state is reused, even across
+    calls unless `forget` is called.
     """
     mobile, height, left_out, count = (
         plan[0, lay.COLUMNS],
@@ -600,14 +601,14 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
     found, aim = scratch[place : place + height], scratch[place + height : place + 2 * height]
     place += 2 * height
     W = scratch[place : place + square].reshape(mobile, mobile)
-    # systems and states at the start, the middle and the end of a chord; inverses at the first two, with the
+    # systems and states at the start, middle and end of a chord; inverses at the start and middle, with the
     # weights and units of the columns
     systems = scratch[place + square : place + 4 * square].reshape(3, mobile, mobile)
     S, M, E = systems[0], systems[1], systems[2]
     inverses = scratch[place + 4 * square : place + 6 * square].reshape(2, square)
     N = inverses[0].reshape(mobile, mobile)
     place += 6 * square
-    # a ball has four numbers for its three columns
+    # a ball joint has four entries for its three columns
     nodes = scratch[place : place + 3 * states.shape[1]].reshape(3, states.shape[1])
     place += 6 * mobile
     R, end_residual = scratch[place : place + mobile], scratch[place + mobile : place + 2 * mobile]

@@ -1,9 +1,10 @@
-"""I* and P* in chosen coordinates: Newton and Euler on the coefficients of every body, summed up the tree.
+"""I* and P* in chosen coordinates: Newton–Euler equations on coefficients of bodies, summed up the tree.
 
-Freeman's sums (2-157, 2-158, 2-193, 2-194) with the forces kept apart until they meet an axis: a body's
-coefficients of acceleration give it coefficients of force and moment, frames hand these to their parents, and
-each joint takes its share. With N of the body's frame and its second moment E = ∫ρρᵀ dm about the centre of
-mass, the moment is that of ρ × N ρ: gyroscopic terms included, metric-compatible, Ṁ - 2C skew.
+These are Freeman's sums (2-157, 2-158, 2-193, 2-194) with forces that are projected on joint axes last. The
+acceleration coefficients of a body give coefficients of force and moment, which are summed from each frame to
+its parent and projected on each joint. With N of the body's frame and its second moment E = ∫ρρᵀ dm about the
+centre of mass, the moment is ∫ρ × N ρ dm. It includes gyroscopic terms in the metric-compatible form, with
+Ṁ - 2C skew.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale
 from kic.kernels.transferred_influence import arm, turned
 from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
-# a block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. Frames keep it in
-# Z, in the places of turning and origin, which are not used after the forces of their bodies are known
+# A block: moment about the frame's origin (3, m) and force (3, m), then both for p pairs. In Z it overwrites
+# the motion of a frame, which is not used after the forces of its bodies are computed.
 
 
 @helper
@@ -29,7 +30,7 @@ def loads_block(size, count):
 
 @helper
 def add_lever(Y, moment, force, c, count):
-    """Add the moment of forces (3, count) at c, to moments (3, count)."""
+    """Add the moments of forces (3, count) at c to moments (3, count)."""
     n = at(count)
     m0, f0 = at(moment), at(force)
     m1, m2, f1, f2 = m0 + n, m0 + n + n, f0 + n, f0 + n + n
@@ -43,7 +44,7 @@ def add_lever(Y, moment, force, c, count):
 
 @helper
 def add_euler(Z, n, Y, moment, e, count):
-    """Add the moments of ρ × N ρ for a second moment e (xx yy zz xy xz yz), of every pair."""
+    """Add the moments ∫ρ × N ρ dm of all pairs, for a second moment e (xx yy zz xy xz yz)."""
     k = at(count)
     rows = ((e[0], e[3], e[4]), (e[3], e[1], e[5]), (e[4], e[5], e[2]))
     for c in range(3):
@@ -60,7 +61,7 @@ def add_euler(Z, n, Y, moment, e, count):
 
 @helper
 def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
-    """Compute the moments and forces that move body i along the coordinates, into the block `own`."""
+    """Compute the coefficients of moment and force of body i in the block `own`."""
     n = bodies[i, lay.CARRIER]
     o = width * (n + 1)
     m, c = inertias[i, lay.MASS], turn(F, n, lay.ROTATION, take(inertias, i, lay.CENTRE))
@@ -82,9 +83,9 @@ def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
 
 @helper
 def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
-    """Compute the forces of every frame's bodies, in the places of its motion.
+    """Replace the motion of every frame by the forces of its bodies, which are in the order of frames.
 
-    `own` is scratch for two blocks. Bodies are in the order of their frames.
+    `own` is scratch for two blocks.
     """
     one, i = loads_block(size, count), 0
     for n in range(cols.shape[0]):
@@ -100,10 +101,10 @@ def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
 
 @helper
 def joint_shares(cols, F, x, Z, o, B, n, rotor, size, count, loads, t):
-    """Add the share of joint n in its frame's forces, by A of the joint, to I (m, m) and P (m, p).
+    """Add the projection of the frame's forces on joint n, times A of the joint, to I (m, m) and P (m, p).
 
-    `B` (M p) is the part of the second order of the tree's coordinates that is not in that of the frames;
-    `loads` (p,) is scratch, `rotor` the armature of the joint.
+    `B` (M p,) is the part of the second order of the tree's coordinates that is not included in that of the
+    frames; `loads` (p,) is scratch, `rotor` the armature of the joint.
     """
     mobile, s, square = cols.shape[0], take(F, n, lay.AXIS), size * size
     first = o if rotates(cols, n) else o + 3 * size
@@ -144,10 +145,9 @@ def to_parent(cols, F, Z, width, n, size, count):
 
 @part
 def inertia_tables(cols, F, bodies, inertias, rest, x, Z, width, own, B, size, count, t):
-    """Compute I* (m, m) and P* (m, p) of the pairs, side by side in t; overwrites the motion of the frames.
+    """Compute I* (m, m) and P* (m, p) side by side in t; overwrite the motion of the frames.
 
-    This is (3-34) and (3-35), or (4-24) to (4-27) where loops close, with forces in place of tensors of the
-    tree.
+    This is (3-34) and (3-35), or (4-24) to (4-27) for closed loops, with forces in place of tensors.
     """
     clear_range(t, 0, size * (size + count))
     frame_forces(cols, F, Z, width, own, bodies, inertias, size, count)

@@ -1,4 +1,4 @@
-"""Compute offsets and widths of the packed tables described in `kic.kernels.layout`."""
+"""Offsets and widths of the packed tables described in `kic.kernels.layout`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kic.kernels.jit import helper
 
 @helper
 def section(plan, which):
-    """Return the start and end of a section in `numbers`; in the plan it is HEADER rows later."""
+    """Return the start and end of a section in `numbers`; in the plan, add HEADER to both."""
     start = 0
     for k in range(which):
         start += plan[0, k]
@@ -58,10 +58,10 @@ def table_width(rows, size, order):
 
 @helper
 def block(size, count, order):
-    """Return the number of entries of one frame in Z, the table of all frames; the first is ground, at rest.
+    """Return the number of entries of one frame in Z, the table of all frames, with ground at rest first.
 
-    They are ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to third order,
-    turning (3, m³) and origin (3, m³).
+    The entries are ω (3, m), origin (3, m); Ω (3, p), N (9, p) and origin (3, p) for p pairs; then, to third
+    order, rotation (3, m³) and origin (3, m³).
     """
     width = 6 * size
     if order > 1:

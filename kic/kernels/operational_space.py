@@ -1,7 +1,8 @@
 """Entry: operational-space dynamics Λ, μ, p and the dynamically consistent inverse.
 
-From a table of rows and one of the dynamics, both in the same coordinates. With X = I*⁻¹Gᵀ and Λ = (G X)⁻¹
-the inverse is J = X Λ, and the velocity forces of the task are μ = Jᵀ P* - Λ H, in rates of the coordinates.
+They follow from a table of rows and a table of dynamics in the same coordinates. With X = I*⁻¹Gᵀ and
+Λ = (G X)⁻¹, the inverse is J = X Λ. The velocity forces of the task are μ = Jᵀ P* - Λ H, in rates of the
+coordinates.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kic.kernels.ranges import add_range, clear_range, copy_range, scale_range
 # of G and H in the first table, and of I*, P*, load, damping in the second; then the table row of each task
 # row, and the column of each coordinate
 SIZE, TASK, IN_ORDER, G_PLACE, H_PLACE, I_PLACE, P_PLACE, LOAD_PLACE, DAMPING_PLACE, LISTS = range(10)
-# mobility of a row, dimensionless, that is round-off: the square of its motion
+# largest dimensionless mobility of a row, the square of its motion, that is round-off
 MOBILITY_RTOL = 1e-16
 
 
@@ -38,7 +39,7 @@ def gather(plan, t, place, rank, of, Z, start):
 
 @helper
 def task_rows(plan, t, Z, start):
-    """Copy G of the task (P, M), then H (P, M, M)."""
+    """Copy G (P, M) and then H (P, M, M) of the task."""
     size, rows = plan[SIZE], plan[TASK]
     for p in range(rows):
         row = plan[LISTS + p]
@@ -56,9 +57,9 @@ def transposed(Z, G, X, size, rows):
 
 @helper
 def weighted(Z, metric, G, X, A, size, rows):
-    """Compute X = Q⁻¹Gᵀ (M, P) and A = G X (P, P), for a metric Q, factored in place, or the identity.
+    """Compute X = Q⁻¹Gᵀ (M, P) and A = G X (P, P); return the smallest pivot share of the metric Q.
 
-    Returns the smallest pivot share of Q.
+    Q is factored in place. A negative offset `metric` stands for the identity.
     """
     transposed(Z, G, X, size, rows)
     least = 1.0
@@ -76,7 +77,7 @@ def weighted(Z, metric, G, X, A, size, rows):
 def factor_task(Z, A, rows, soft, place):
     """Factor A (P, P) in place; return the smallest pivot share, 0 if a row does not move.
 
-    `soft`, from `place` on, has the unit of each pivot.
+    `soft` holds the unit of each pivot from index `place` on.
     """
     least = factor_symmetric(Z, A, rows)
     for p in range(rows):
@@ -89,8 +90,8 @@ def factor_task(Z, A, rows, soft, place):
 def operational(plan, T, K, soft, scratch, shares, out):
     """Compute Λ (P, P), J (M, P), μ (P, M, M), p (P,), damping (P, M), G (P, M) in each row of `out`.
 
-    `soft` (P,) has the unit of each row's mobility. `shares` (B,) receives the smallest pivot share, near
-    zero for a singular task. Returns the number of members with a share of at most PIVOT_SHARE_MIN.
+    `soft` (P,) holds the unit of each row's mobility. `shares` (B,) receives the smallest pivot share, which
+    is near zero for a singular task. Returns the number of members with a share of at most PIVOT_SHARE_MIN.
     """
     doubtful = 0
     size, rows = plan[SIZE], plan[TASK]

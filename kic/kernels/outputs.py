@@ -1,11 +1,11 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
-`into` is None for the tree's own coordinates. For others in which these are linear, it is a tuple of the
-terms and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Otherwise it is a
-tuple of the frames' tables with respect to `size` other coordinates (see `transferred_influence`), the table
-of the tree's coordinates, the width of a frame's block, the pairs of second order, and None if third order is
-never requested. Numba compiles the three cases separately; the first entries of the tuples have two axes and
-one.
+`into` is None for the tree's coordinates. For a linear map to other coordinates, it is a tuple of the terms
+and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Otherwise it is a tuple of
+the frames' tables with respect to `size` other coordinates (see `transferred_influence`), the table of the
+tree's coordinates, the width of a frame's block, the pairs of second order, and None if third order is never
+requested. Numba compiles the three cases separately. It distinguishes the tuples by the number of axes of
+their first entries: two or one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kic.kernels.vectors import dot, sub, take
 
 
 def _choose(into, in_tree, linear, in_frames):
-    """Return the rule for the coordinates of `into`: a value, or its type."""
+    """Return the rule for the coordinates of `into`, a value or a Numba type."""
     if into is None or getattr(into, "name", "") == "none":
         return in_tree
     # the type of `links`, where it may be None
@@ -51,26 +51,26 @@ def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, 
 
 @helper
 def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    """Add rows in the tree's own coordinates."""
+    """Add rows in the tree's coordinates."""
     vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
 
 
 @helper
 def linear_frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    """Add rows in coordinates in which those of the tree are linear."""
+    """Add rows in coordinates of a linear map."""
     linear_rows(cols, F, into, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
 def frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
-    """Add rows in other coordinates, by the frames' tables."""
+    """Add rows in other coordinates from the frames' tables."""
     Z, _, width, pairs, with_third = into
     transferred_rows(F, Z, width, pairs, with_third, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
 def pairs_of(into):
-    """Return the pairs of second order that the tables hold."""
+    """Return the constant for the pairs of second order in the tables."""
     if into is None:
         return lay.EVERY
     else:
@@ -90,8 +90,8 @@ def with_third_of(into):
 def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     """Add the rows of an item that is made of vectors fixed in frames.
 
-    Points and angular velocities are three rows of the table itself. A product leaves its two vectors as
-    tables of three rows: U of the vector fixed in A, W of the other.
+    Points and angular velocities are three rows of the table t. A product leaves its two vectors as tables of
+    three rows: U of the vector fixed in A, and W of the other vector.
     """
     kind, body, base, row = (
         items[i, lay.ITEM],
@@ -165,19 +165,19 @@ def _add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
 
 @helper
 def tree_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    """Add a coordinate of the tree in the tree's own coordinates."""
+    """Add a coordinate of the tree in the tree's coordinates."""
     t[g_at(rows, size, row, n)] += sign
 
 
 @helper
 def linear_frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    """Add a coordinate of the tree that is linear in others."""
+    """Add a coordinate of the tree in coordinates of a linear map."""
     linear_coordinate(into, sign, n, size, t, rows, row)
 
 
 @helper
 def frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    """Add a coordinate of the tree in other coordinates, by its table."""
+    """Add a coordinate of the tree in other coordinates, from its table."""
     x, start, count = into[1], 1, size
     for k in range(1, order + 1):
         for c in range(count):
@@ -188,7 +188,7 @@ def frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
 
 @helper
 def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
-    """Add a coordinate, a term of a coupling, or the plane angle of a body."""
+    """Add the row of a coordinate, a term of a coupling, or the plane angle of a body."""
     n, row = items[i, lay.FRAME_B], items[i, lay.ROW]
     mobile = cols.shape[0]
     if items[i, lay.ITEM] == lay.COORDINATE:
@@ -213,7 +213,7 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
 
 @inlined
 def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
-    """Add the rows of one item, which are zero before."""
+    """Add the rows of one item, which are initially zero."""
     kind, row = items[i, lay.ITEM], items[i, lay.ROW]
     if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
@@ -238,9 +238,10 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
 
 @helper
 def bounded_rows(items, numbers):
-    """Return True if rows to third order are finite where no entry of states and frames is large.
+    """Return True if rows to third order are finite whenever no entry of states and frames is large.
 
-    The coefficients are then sums of products of at most nine numbers. Lengths and angles divide.
+    Coefficients are then sums of products of at most nine numbers. Rows with divisions, such as lengths and
+    angles, are excluded.
     """
     for i in range(items.shape[0]):
         if (
@@ -268,7 +269,7 @@ def row_tables(plan, numbers, states, into, scratch, T):
     F = scratch[:framed].reshape(mobile, lay.FRAME_WIDTH)
     width = (scratch.shape[0] - framed) // 2
     U, W = scratch[framed : framed + width], scratch[framed + width :]
-    # large tables have many times the numbers that they are made of
+    # large tables have many more entries than the numbers from which they are computed
     bounded = table_width(rows, size, order) > 4 * framed and bounded_rows(items, numbers)
     if bounded:
         clear_range(scratch, 0, framed)  # entries that no joint writes
@@ -301,7 +302,7 @@ def kinematics(plan, numbers, states, scratch, T):
 def linear_kinematics(plan, numbers, states, scratch, T):
     """Compute rows at a batch of configurations, in coordinates q with φ - φ₀ = A (q - q₀).
 
-    Returns the number of members whose results are not finite, and of those whose couplings do not hold.
+    Returns the number of members whose results are not finite, plus those whose couplings do not hold.
     """
     terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     doubtful = row_tables(plan, numbers, states, (terms, factors, 0, lay.EVERY, True), scratch, T)

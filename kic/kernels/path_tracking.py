@@ -2,10 +2,10 @@
 
 The predictor is the cubic Hermite extrapolation of two solutions and their slopes, the corrector two steps of
 Newton's method. A step is accepted if the first of them is short and the second much shorter. This makes a
-jump to another path unlikely; it is no certificate.
+jump to another path unlikely, but does not exclude it.
 
-Rows that are linear in the coordinates are eliminated before: a step of the coordinates is N y + E r, with
-the unknowns y and the residuals r of these rows. Of more rows than unknowns, random combinations are solved.
+Rows that are linear in the coordinates are eliminated first: a step of the coordinates is N y + E r, with the
+unknowns y and the residuals r of these rows. With more rows than unknowns, random combinations are solved.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from kic.kernels.linear_solve import factor, solve
 from kic.kernels.offsets import section
 from kic.kernels.ranges import add_range, clear_range, copy_range
 
-# rows of the equations: row of the system; what its goal is; its parameter, -1 for none; entry of a rotation
+# rows of the equations: row of the system; kind of goal; its parameter, -1 for none; entry of a rotation
 ROW, GOAL, PARAMETER, ENTRY = 0, 1, 2, 3
 ZERO, LINE, TURN, POSE, SQUARE = 0, 1, 2, 3, 4
-# entries of N and E: coordinate; unknown, or behind these the linear row
+# entries of N and E: coordinate; unknown, or number of unknowns plus the linear row
 COLUMN, SOURCE = 0, 1
-# nodes of a path: solution and slope, those before, and the next one
+# nodes of a path: solution and slope, the previous solution and slope, and the next solution
 HERE, SLOPE, BEFORE, SLOPE_BEFORE, NEXT, NODES = 0, 1, 2, 3, 4, 5
 
 # largest first Newton step of a corrector (rad, lengths), and ratio of its second step to the first
 PATH_CORRECTION_MAX, PATH_CONTRACTION_MAX = 0.05, 0.07
-# size of a step that is rounding, at least and at most, by the way and at the end; corrections at the end
+# smallest and largest bound of steps that are rounding, largest at the end; number of corrections at the end
 PATH_STEP_ATOL, ROUNDING_MAX, FINAL_ROUNDING_MAX, CORRECTIONS = 1e-8, 1e-5, 3e-7, 3
 # first and shortest step as a share of a path, largest growth, and steps of a path
 FIRST_PATH_STEP, PATH_STEP_MIN, STEP_GROWTH_MAX, PATH_STEPS_MAX = 0.02, 1e-7, 2.5, 1500
-# imaginary part of a turn (rad), slide in lengths and quaternion, beyond which a path is at infinity
+# imaginary part of an angle (rad), slide in lengths and quaternion, beyond which a path is at infinity
 IMAGINARY_TURN_MAX, SLIDE_MAX, QUATERNION_MAX = 16.0, 1e6, 1e4
-# rest of a path within which it is at infinity for its end, not by the way
+# largest remaining share of a path that ends at infinity, and share that is reported for incomplete paths
 DIVERGED_SHARE, ALMOST = 1e-3, 0.999
 
 
@@ -82,7 +82,7 @@ def set_goal(rows, scales, start, change, b, share, begun, pose, aim, rate):
 
 @helper
 def form(q, a, b, i, j):
-    """Return an entry of the bilinear form of two quaternions that is R for equal ones of unit length."""
+    """Return entry (i, j) of the bilinear form of two quaternions that is R for equal unit quaternions."""
     value = 2 * q[a + 1 + i] * q[b + 1 + j]
     if i == j:
         value += q[a] * q[b] - q[a + 1] * q[b + 1] - q[a + 2] * q[b + 2] - q[a + 3] * q[b + 3]
@@ -94,9 +94,9 @@ def form(q, a, b, i, j):
 
 @helper
 def set_rows(cols, geometry, items, vectors, used, nodes, b, F, value, g, rows, curved, aim):
-    """Compute values of the rows at a node, and the first order of the first ones, which are `curved`.
+    """Compute values of the rows at a node, and the first order of the first `curved` rows.
 
-    The values of given distances, roots of complex squares, get the signs that are close to their goals.
+    Given distances are roots of complex squares; their signs are chosen to be close to the goals.
     """
     motion(cols, geometry, nodes, b, F)
     frames(cols, geometry, F)
@@ -115,9 +115,9 @@ def set_rows(cols, geometry, items, vectors, used, nodes, b, F, value, g, rows, 
 
 @helper
 def newton_step(rows, scales, mix, ties, ratios, rest, value, g, aim, rate, W, R, w, S, pivots, ends):
-    """Compute Newton's step and the rates of the solution, side by side in S; return the largest step.
+    """Compute Newton's step and the rates of the solution, side by side in S.
 
-    Not a number if the system is singular.
+    Return the largest step, or NaN if the system is singular.
     """
     unknowns, mobile, linear = mix.shape[0], w.shape[0], rows.shape[0] - mix.shape[1]
     clear_range(S, 0, 2 * mobile)
@@ -162,7 +162,7 @@ def newton_step(rows, scales, mix, ties, ratios, rest, value, g, aim, rate, W, R
 
 @helper
 def turn(q, k, w, p, r):
-    """Write into r[p:] the rate of a quaternion q[k:] that turns at w, about axes of the first body."""
+    """Write into r[p:] the rate of a quaternion q[k:] at angular velocity w, in axes of the first body."""
     x, y, z = w[0] / 2, w[1] / 2, w[2] / 2
     a, u, v, t = q[k], q[k + 1], q[k + 2], q[k + 3]
     r[p] = -x * u - y * v - z * t
@@ -173,7 +173,7 @@ def turn(q, k, w, p, r):
 
 @helper
 def move_node(cols, R, part, nodes, target, b):
-    """Write rates (part 1) of node b into `target`, or a step (part 0) into node `target`, added to b."""
+    """Write the state rates of node b (part 1), or node b plus a step (part 0), into node `target`."""
     for n in range(cols.shape[0]):
         k = cols[n, lay.STATE]
         if cols[n, lay.KIND] != lay.BALL:
@@ -193,7 +193,7 @@ def move_node(cols, R, part, nodes, target, b):
 
 @helper
 def normalize(cols, nodes, b):
-    """Make the quaternions of ball joints as long as one."""
+    """Normalize the quaternions of ball joints."""
     for n in range(cols.shape[0]):
         k = cols[n, lay.STATE]
         if cols[n, lay.KIND] == lay.BALL and cols[n, lay.GROUP] == n:
@@ -209,8 +209,8 @@ def normalize(cols, nodes, b):
 def extent(cols, rest, nodes, b):
     """Return the rounding error of steps at a node, and True if the node is near infinity.
 
-    Cosines grow with imaginary turns, and their products along a chain with the sum of these. Rotations are
-    squares of quaternions, and distances squares of places.
+    Cosines grow with imaginary parts of angles, and their products along a chain with the sum of these.
+    Rotations are quadratic in quaternions, and distances in positions.
     """
     turned, all_turns, slid, turned_ball = 0.0, 0.0, 0.0, 0.0
     for n in range(cols.shape[0]):
@@ -247,12 +247,13 @@ def path_tracking(
     scratch,
     whole,
 ):
-    """Continue states (B, S) in place, from parameters `start` (B, n) by `change`; return how many steps.
+    """Continue states (B, S) in place as parameters change from `start` (B, n) by `change`.
 
-    `shares` (B,) become 1 for complete paths, -1 for those that end at infinity, else the completed share.
-    `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the equations, linear ones last.
-    `used` (n,) are their items. `mix` (U, C) has the coefficients of combinations of the others, divided by
-    the scales. `ties` (T, 2) and `ratios` (T,) are the entries of N and E. `whole` (2, U) is scratch.
+    Return the number of steps. `shares` (B,) become 1 for complete paths, -1 for paths that end at infinity,
+    else the completed share. `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the
+    equations, linear ones last. `used` (n,) are their items. `mix` (U, C) has the coefficients of
+    combinations of the C other rows, divided by the scales. `ties` (T, 2) and `ratios` (T,) are the entries
+    of N and E. `whole` (2, U) is scratch.
     """
     mobile, height, count, width = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], rows.shape[0], states.shape[1]
     unknowns, curved = mix.shape

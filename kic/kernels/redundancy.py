@@ -1,7 +1,7 @@
-"""Entry: rates and accelerations of more coordinates than task rows, by a weighted minimum.
+"""Entry: weighted-minimum rates and accelerations of more coordinates than task rows.
 
-From a table of rows, and one of the dynamics if needed. With X = Q⁻¹Gᵀ and A = G X + λ²S the multiplier is
-l = A⁻¹(u̇ - G z), and q̇ = z + X l. The condition Q (q̇ - z) = Gᵀ l, differentiated in time, gives the
+They follow from a table of rows, and a table of dynamics if needed. With X = Q⁻¹Gᵀ and A = G X + λ²S, the
+multiplier is l = A⁻¹(u̇ - G z), and q̇ = z + X l. The time derivative of Q (q̇ - z) = Gᵀ l gives the
 acceleration: Q̇ follows from P*, Ġ from H.
 """
 
@@ -27,10 +27,10 @@ from kic.kernels.operational_space import (
 )
 from kic.kernels.ranges import add_range, clear_range, copy_range
 
-# plan: as in kernels.operational_space. asked: highest order; the weight Q; 1 if accelerations are the
-# derivative of the velocity law rather than a separate minimum; 1 if rates are given; 1 for efforts
+# plan: as in kernels.operational_space. asked: highest order; kind of the weight Q; 1 if accelerations are
+# the derivative of the rates, 0 if they are a separate minimum; 1 if rates are given; 1 for efforts
 ORDER, METRIC, CONSISTENT, GIVEN_RATES, EFFORTS = range(5)
-# numbers: the largest λ², the squared manipulability below which it grows (0: it is constant), and the unit
+# numbers: the largest λ², the squared manipulability below which λ² grows (0 for constant λ²), and the unit
 # of λ² for each row of the task
 LARGEST, NEAR, SOFT = range(3)
 # quality: the smallest pivot shares of Q, and of A without damping
@@ -48,7 +48,10 @@ def dot_range(Z, a, Y, b, count):
 
 @helper
 def scratch_places(size, rows):
-    """Return the offsets of G, Ġ, X, A, Q, C, a plane, three squares and four vectors, and the length."""
+    """Return the offsets of the parts of the scratch, and its length.
+
+    The parts are G, Ġ, X, A, Q, C, a plane, three squares, y and x together, and two right sides.
+    """
     G = 0
     rate = G + rows * size
     X = rate + rows * size
@@ -64,7 +67,7 @@ def scratch_places(size, rows):
 
 @helper
 def task_first(plan, t, Z, start):
-    """Copy G of the task (P, M)."""
+    """Copy G (P, M) of the task."""
     size = plan[SIZE]
     for p in range(plan[TASK]):
         gather(plan, t, plan[G_PLACE], 1, plan[LISTS + p] * size, Z, start + p * size)
@@ -72,7 +75,7 @@ def task_first(plan, t, Z, start):
 
 @helper
 def along(plan, t, place, row, v, here, Z, plane, out):
-    """Sum v_a times row a of a square (M, M) of a table, in the order of the coordinates."""
+    """Compute v_a times row a of square `row` (M, M) in a table, summed over a, in coordinate order."""
     size = plan[SIZE]
     clear_range(Z, out, size)
     if plan[IN_ORDER]:
@@ -96,9 +99,9 @@ def swap(Z, A, size, i, k):
 
 @helper
 def determinant(Z, A, rate, size):
-    """Return the determinant of a symmetric positive square and its rate; both squares are overwritten.
+    """Return the determinant of a symmetric positive matrix, and its rate; both matrices are overwritten.
 
-    The largest pivots come first; the rate is then valid where the determinant is zero, too.
+    The largest pivots come first, so the rate is valid at a zero determinant too.
     """
     total, change = Z[A] * 0 + 1, Z[A] * 0
     for k in range(size):
@@ -125,7 +128,7 @@ def determinant(Z, A, rate, size):
 
 @helper
 def pull(Z, G, X, size, rows, at, r, q):
-    """Add X r to the coordinates q at `at`."""
+    """Add X r (M,) to q from index `at` on."""
     for n in range(size):
         q[at + n] += dot_range(Z, X + n * rows, Z, r, rows)
 
@@ -134,10 +137,10 @@ def pull(Z, G, X, size, rows, at, r, q):
 def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out):
     """Compute rates and accelerations (M,), multipliers (P,), and residuals of task rates and accelerations.
 
-    The residuals are (P,) each. Then follow λ² and efforts (M,), side by side in each row of `out`; parts not
+    The residuals are (P,) each. λ² and efforts (M,) follow side by side in each row of `out`; parts not
     requested are not written. `motion` has u̇ (P,), ü (P,), z (M,), ż (M,) in each row. `quality` (B, 2)
-    receives the pivot shares. Returns the number of members with a share of at most PIVOT_SHARE_MIN and λ²
-    zero, or with singular Q.
+    receives the pivot shares. Returns the number of members with singular Q, or with singular A at zero λ²:
+    a share of at most PIVOT_SHARE_MIN.
     """
     doubtful = 0
     size, rows, Z = plan[SIZE], plan[TASK], scratch

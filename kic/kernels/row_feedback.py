@@ -10,10 +10,10 @@ from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.operational_space import weighted
 from kic.kernels.ranges import add_range, copy_range
 
-# plan: number of rows, of coordinates and of orientations; offsets in the table of the axes of the parts (the
-# values are in front) and of G, −1 if the rows are the coordinates; then the three rows of each orientation
+# plan: number of rows, of coordinates and of orientations; table offsets of the axes of the parts (after the
+# values) and of G, −1 if the rows are the coordinates; then the three rows of each orientation
 ROWS, COLUMNS, PARTS, AXES, G_PLACE, PLACES = range(6)
-# numbers: rate at which null-space rates follow z; full turn of each row or 0; then the gains (P, 2P)
+# numbers: gain with which null-space rates follow z; full turn of each row or 0; then the gains (P, 2P)
 NULL_DAMPING, TURNS = range(2)
 # size of 2 sin θ below which asin(s)/s is evaluated by its series
 SMALL_SINE = 1e-3
@@ -21,10 +21,10 @@ SMALL_SINE = 1e-3
 
 @helper
 def rotation_vector(a, b, c, d, e, f, g, h, i):
-    """Return the rotation vector of a matrix, by rows.
+    """Return the rotation vector of a matrix that is given by rows.
 
-    Up to a right angle and somewhat beyond, it follows from the antisymmetric part, otherwise from the
-    quaternion of Shepperd (1978), whose largest component is computed first.
+    Up to an angle of 120° it follows from the antisymmetric part, otherwise from the quaternion of Shepperd
+    (1978), whose largest component is computed first.
     """
     trace, x, y, z = a + e + i, h - f, c - g, d - b  # 1 + 2 cos, and 2 sin along the axis
     if trace > 0:
@@ -55,11 +55,11 @@ def turned(R, k, T, axes, i, j):
 
 @entry
 def feedback(plan, numbers, T, q, R, qd, v, z, scratch, out):
-    """Write gains times errors and their rates (P,), rates (P,) of the rows, and null accelerations (M,).
+    """Write feedback (P,), rates (P,) of the rows, and null-space accelerations (M,) into `out`.
 
-    T has values, axes and G of the rows; q, qd (P,) and R (K, 3, 3) are desired; v (M,) are the rates of the
-    coordinates. The null accelerations d (z' − v), absent for empty z, have z' = (1 − G⁺ G) z, or z where the
-    rows are singular.
+    The feedback is the gains times the errors and their rates. T has values, axes and G of the rows. q, qd
+    (P,) and R (K, 3, 3) are desired; v (M,) are the rates of the coordinates. The null-space accelerations
+    d (z' − v), absent for empty z, have z' = (1 − G⁺ G) z, or z if the rows are singular.
     """
     rows, size, place = plan[ROWS], plan[COLUMNS], plan[G_PLACE]
     for p in range(rows):

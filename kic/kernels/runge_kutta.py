@@ -7,7 +7,7 @@ Both entries share these arguments. Stage s is at y + h Σ weights[s, k] K[k], a
 into K[s + 1]. Stages `first` to `last` − 1 are computed. `task` is a sum of PREPARE, which computes the
 unknowns of a stage in `point` (3, N) and closes the loops, and EVALUATE, which computes its derivatives.
 point[0] holds the integrated unknowns, point[1] the same with the given values and rates of prescribed
-coordinates, and point[2] the unknowns of the last stage that was closed.
+coordinates, and point[2] the unknowns of the last closed stage.
 
 Efforts act at the coordinates. `held` (2, H) contains the indices of the prescribed coordinates and of their
 values among the unknowns; `given` (stages, 3, H) contains their values, rates and accelerations. Motors are
@@ -15,9 +15,9 @@ described by `motors` (K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of
 torques `supply` (K,).
 
 After the stages, the error of the step is estimated from its components Σ errors[c, k] K[k], and the next
-length is written into `control`, whose entries `layout` names. A rejected step is repeated at once with this
-length, if `control` allows it. Without `errors` (2, n + 1) there is no control. `atol` (N,) are absolute
-tolerances.
+length is written into `control`, whose entries are named in `layout`. A rejected step is repeated at once
+with this length, if `control` allows it. Without `errors` (2, n + 1) there is no step control. `atol` (N,)
+are absolute tolerances.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from kic.kernels.motion import GOOD_INERTIA, motion_in_coordinates, tree_motion
 from kic.kernels.newton import close_members, forget
 from kic.kernels.ranges import clear_range, copy_range
 
-# distance from the anchor (rad, shares of the length) above which loops are closed from a nearer stage: tests
-# of longer steps fail, and closing them in parts takes longer than inverting another system
+# distance from the anchor (rad, shares of the length) above which loops are closed from a nearer stage:
+# longer steps fail the tests, and dividing them takes longer than inverting another system
 FAR_MIN = 0.1
 
 
@@ -43,7 +43,7 @@ SAFETY_FACTOR, STEP_FACTOR_MIN, SECOND_ERROR_WEIGHT = 0.9, 0.2, 0.01
 def repeats_step(y, end, K, errors, atol, control):
     """Estimate the error of a step as SciPy does, and write the next length; return True to repeat the step.
 
-    The norm of the error is that of its first component e, times |e| / √(e² + 0.01 f²) for a second one f.
+    The norm of the error is |e|² / √(e² + 0.01 f²) for the norms of its components e and f.
     """
     if errors.shape[0] == 0:
         return False
@@ -90,7 +90,7 @@ def stage_point(y, h, weights, K, stage, held, given, start, point):
 
 @helper
 def quaternion_rate(x, place, a, b, c, scale, rate):
-    """Write the rate ½ ω p of a quaternion at a place of x, times a scale, for ω = (a, b, c)."""
+    """Write the rate ½ ω p of the quaternion at index `place` of x, times a scale, for ω = (a, b, c)."""
     wx, wy, wz = a * scale / 2, b * scale / 2, c * scale / 2
     p, q, r, s = x[place], x[place + 1], x[place + 2], x[place + 3]
     rate[place] = -wx * q - wy * r - wz * s
@@ -101,14 +101,14 @@ def quaternion_rate(x, place, a, b, c, scale, rate):
 
 @helper
 def unit_scale(x, place):
-    """Return the inverse length of a quaternion at a place of x."""
+    """Return the inverse norm of the quaternion at index `place` of x."""
     p, q, r, s = x[place], x[place + 1], x[place + 2], x[place + 3]
     return 1 / root(p * p + q * q + r * r + s * s)
 
 
 @helper
 def rotation_goal(x, place, turned, i, goal, aims, origin, k):
-    """Write the rows of the rotation i from `turned` to a quaternion; return the trace of this rotation."""
+    """Write the rows of the rotation from `turned[i]` to a quaternion; return the trace of this rotation."""
     f = unit_scale(x, place)
     w, a, b, c = f * x[place], f * x[place + 1], f * x[place + 2], f * x[place + 3]
     one = 1 - 2 * (b * b + c * c), 2 * (a * b - w * c), 2 * (a * c + w * b)
@@ -128,7 +128,7 @@ def rotation_goal(x, place, turned, i, goal, aims, origin, k):
 
 @helper
 def is_nearer(x, y, before, units):
-    """Return True if positions x are far from y, and less than half as far from those `before`."""
+    """Return True if positions x are far from y, and less than half as far from positions `before`."""
     far, near = 0.0, 0.0
     for k in range(units.shape[0]):
         far = max(far, abs(x[k] - y[k]) * units[k])
@@ -138,11 +138,11 @@ def is_nearer(x, y, before, units):
 
 @helper
 def add_motors(size, start, motors, shafts, supply, x, T, rate):
-    """Add motors to the efforts and the inertia in T; return power, heat, dissipation, and the next unknown.
+    """Add motors to the bias and the inertia in T; return power, heat, dissipation, and the next unknown.
 
-    T holds accelerations (size), the efforts that they need (size) and I* (size², by rows); x holds rates
-    from `start`, then currents. Rates of currents are written. The equations are L di/dt + R i + k_e u̇ = V
-    and τ = k_t i (2-228 to 2-236).
+    T holds accelerations (size), the bias, efforts at zero acceleration (size), and I* (size², by rows); x
+    holds rates from `start`, then currents. Rates of currents are written. The equations are
+    L di/dt + R i + k_e u̇ = V and τ = k_t i (2-228 to 2-236).
     """
     n, power, heat, drag = start + size, 0.0, 0.0, 0.0
     for k in range(motors.shape[0]):
@@ -174,7 +174,7 @@ def add_motors(size, start, motors, shafts, supply, x, T, rate):
 
 @helper
 def driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
-    """Write accelerations for efforts less those in T, the prescribed ones included; True if possible."""
+    """Write accelerations due to efforts, including prescribed ones; return False if I* is singular."""
     square, first = size * size, 2 * size
     copy_range(solved, 0, T, first, square)
     for i in range(size):
@@ -232,11 +232,11 @@ def stages_in_coordinates(
 
     Positions of the m coordinates are V values and then quaternions of n orientations. `order` (m,) are the
     coordinates of these values and then of the angular velocities. Loops are closed from the state `anchor`:
-    row `aims[k]` must take the value k plus `origin[k]`, or that of a rotation from `turned` (n, 3, 3), whose
-    trace must be at least `least_trace`. Other rows must have their values in `goal` (1, rows). A stage far
-    from the anchor is closed from the preceding stage if that is nearer; every segment of the path is still
-    certified. `units` are inverse scales of the positions. `begins` is True for the first call of a step.
-    states[0] is the last closed state. Other arguments are as in `closing` and `motion_in_coordinates`.
+    row `aims[k]` must take the value k plus `origin[k]`, or the value of a rotation from `turned` (n, 3, 3),
+    whose trace must be at least `least_trace`. The goals of other rows are given in `goal` (1, rows). A stage
+    far from the anchor is closed from the preceding stage if that is nearer; every segment of the path is
+    still certified. `units` are inverse scales of the positions. `begins` is True for the first call of a
+    step. states[0] is the last closed state. For other arguments see `closing` and `motion_in_coordinates`.
     """
     size, count = plan[1, lay.SIZE], turned.shape[0]
     values = size - 3 * count
@@ -308,10 +308,7 @@ def tree_stages(
     plan, numbers, applied, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
     control, first, last, task, begins, point, scratch, T, solved,
 ):  # fmt: skip
-    """Compute stages of a step of an open chain, whose positions are its state.
-
-    See `stages_in_coordinates`.
-    """
+    """Compute stages of a step of an open chain with its state as positions; see `stages_in_coordinates`."""
     size, start, x = plan[0, lay.COLUMNS], plan[2, lay.STATE_SIZE], point[1]
     state, rates = x[:start], x[start : start + size]
     while True:

@@ -35,7 +35,7 @@ def column3(t, size, p):
 
 @helper
 def product_row(U, W, has_value, size, pairs, with_third, order, t, rows, row):
-    """Compute value and coefficients of u . w, or those of u . dw if w has no value, in one row."""
+    """Compute one row: u . w with coefficients, or the coefficients of u . dw if w has no value."""
     u, w = vector_at(U, 0, 1), vector_at(W, 0, 1)
     if has_value:
         t[row] = dot(u, w)
@@ -79,7 +79,7 @@ def product_row(U, W, has_value, size, pairs, with_third, order, t, rows, row):
 
 @helper
 def angle_row(size, pairs, with_third, order, t, rows, row):
-    """Compute the coefficients of the angle of (c, s), which are the rows before `row`: Im log(c + i s).
+    """Compute the coefficients of the angle Im log(c + i s); the two preceding rows are s and c.
 
     With z = c + i s, p + i q = dz / z and P + i Q = d²z / z, the first order is q_n and the second
     Q_mn − (p_m q_n + q_m p_n). The value is not computed here.
@@ -131,9 +131,9 @@ def angle_row(size, pairs, with_third, order, t, rows, row):
 
 @helper
 def arcsine_row(size, pairs, with_third, order, t, rows, row):
-    """Compute the coefficients of arcsin s, where s is the row before `row`; not its value.
+    """Compute the coefficients, but not the value, of arcsin s; s is the preceding row.
 
-    The cosine has the length of the rows `row` - 4 and `row` - 3: near a right angle 1 - s² loses digits.
+    The cosine is the norm of rows `row` - 4 and `row` - 3, because 1 - s² loses digits near a right angle.
     """
     s, x, y = t[row - 1], t[row - 4], t[row - 3]
     f = 1 / root(x * x + y * y)
@@ -166,9 +166,9 @@ def arcsine_row(size, pairs, with_third, order, t, rows, row):
 
 @helper
 def root_row(size, pairs, with_third, order, t, rows, row):
-    """Transform value and coefficients of f², already in `row`, into those of f: a distance.
+    """Transform value and coefficients of f² in `row` to those of a distance f.
 
-    Overwrites in ascending order; each order uses the lower orders of f.
+    Orders are overwritten in turn; each uses the lower orders of f.
     """
     f = root(t[row])
     t[row] = f

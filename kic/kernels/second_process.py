@@ -1,6 +1,6 @@
 """A second process, which compiles parts of a kernel into the cache while the first compiles the rest.
 
-Commands allow it. A program that uses kic as a library does not start processes unrequested.
+Commands allow it. A program that uses kic as a library must request it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _settings = {"allowed": False}
 
 
 def allow_second_process(allowed: bool) -> None:
-    """Allow this process to start a second one when it compiles a kernel with parts, or end this."""
+    """Allow or forbid that this process starts a second process to compile parts of kernels."""
     _settings["allowed"] = allowed
 
 
 class SecondProcess:
-    """Queue of parts for a second process. Without one, each part is compiled where it is needed."""
+    """Queue of parts for a second process; without a process, parts are compiled when they are needed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        # its thread hands parts to the process, one after the other
+        # one thread passes parts to the process in turn
         self._thread: ThreadPoolExecutor | None = None
         self._parts: dict[str, Future[None]] = {}
         self._owner = 0
 
     def start(self, folder: Path | None) -> None:
-        """Start the process if it is allowed and useful and the folder of the cache is writable."""
+        """Start the process if it is allowed and useful, and the cache folder is writable."""
         # the executable of a frozen program is not an interpreter
         useful = _cores() > 1 and sys.executable and not getattr(sys, "frozen", False)
         if self._thread is not None or not _settings["allowed"] or not useful or folder is None:
@@ -82,7 +82,7 @@ class SecondProcess:
                 self.stop()
 
     def _compile(self, part: bytes) -> None:
-        """Compile a part in the process; return early if the process has exited."""
+        """Compile a part in the second process; return early if that process has exited."""
         process = self._process
         if process is not None and process.stdin is not None and process.stdout is not None:
             with suppress(OSError, ValueError):
@@ -91,7 +91,7 @@ class SecondProcess:
                 process.stdout.readline()
 
     def stop(self) -> None:
-        """Stop the process, also while it compiles."""
+        """Stop the process, even while it compiles."""
         if self._process is not None and os.getpid() == self._owner:
             with suppress(OSError), self._process:
                 self._process.kill()
@@ -103,7 +103,7 @@ def _cores() -> int:
 
 
 def serve() -> None:
-    """Compile the parts that the first process names, until it ends."""
+    """Compile the parts that the first process sends, until its stream ends."""
     from numba.core.registry import cpu_target
 
     # imports what the compiler needs

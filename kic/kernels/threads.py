@@ -1,6 +1,6 @@
 """Thread pool of the package: batches run on all cores, independent of threads or processes of the caller.
 
-The pool starts on first use, and again after a fork, because an inherited pool has no running threads.
+The pool starts on first use, and again after a fork, because a forked process has no running threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _lock = Lock()
 
 
 def thread_count() -> int:
-    """Return the number of threads of a batch: `KIC_THREADS`, else the processors of this process."""
+    """Return the number of threads for a batch: `KIC_THREADS`, or the number of available processors."""
     value = os.environ.get("KIC_THREADS", "").strip()
     if value:
         if not (value.isascii() and value.isdigit() and len(value) < 7 and int(value)):
@@ -66,17 +66,17 @@ def over_batch(work: Callable[[int, int], None], count: int, microseconds: float
     Parameters
     ----------
     work : callable
-        Releases the GIL and writes to its own part of the outputs only.
+        Function that releases the GIL and writes only to its part of the outputs.
     count : int
-        Members of the batch.
+        Number of members of the batch.
     microseconds : float
-        Rough cost of one member, which decides whether threads are worth while.
+        Approximate cost of one member, from which the number of threads follows.
     """
     threads = min(thread_count(), int(count * microseconds / THREAD_WORK_MIN_US)) if count > 1 else 1
     if threads < 2:
         work(0, count)
         return
-    # more parts than threads, to balance the load of threads that start late
+    # more parts than threads balance the load if threads start late
     parts = min(count, 2 * threads)
     edges = [count * k // parts for k in range(parts + 1)]
     remaining = iter(range(parts))
@@ -90,8 +90,8 @@ def over_batch(work: Callable[[int, int], None], count: int, microseconds: float
     try:
         futures.extend(pool.submit(pull) for _ in range(threads - 1))
     except RuntimeError:
-        # no thread can be started: the interpreter is ending, or a limit is reached. Started tasks share the
-        # work with this thread; queued ones must not run after this call
+        # No thread can be started: the interpreter is ending, or a limit is reached. Started tasks share the
+        # work with this thread; queued tasks must not run after this call.
         _retire(pool)
     try:
         pull()

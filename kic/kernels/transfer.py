@@ -1,12 +1,12 @@
 """Entry: a mechanism in chosen coordinates q: its tree's coordinates, rows, I*, P* and loads, from one LU.
 
-The chosen rows and independent closure rows are one square system w(φ). To first order G^w A = [1; 0]; to
-second G^w B = -[H^w](A, A); to third likewise, always the same matrix. The right sides are what the rows have
-with B (or C) left out; what that leaves out of any answer is linear in it and is added at the end.
+The chosen rows and independent closure rows are one square system w(φ). To first order G^w A = [1; 0], to
+second G^w B = -[H^w](A, A), and to third likewise with the same matrix. The right sides are the rows computed
+with B (or C) set to zero. All results are linear in B (or C), and its part is added at the end.
 
-With LOWER pairs the angular velocities ω of balls may be coordinates. The second order is then found for
-rotation vectors ρ from the configuration at hand, which are true coordinates with ρ̇ = ω − ½ ρ × ω. It differs
-from that for ω by ∓½ of the first order for the third axis (3-35).
+With LOWER pairs the angular velocities ω of balls may be coordinates. The second order is then computed for
+rotation vectors ρ from the current configuration, true coordinates with ρ̇ = ω − ½ ρ × ω. It differs from that
+for ω by ∓½ of the first order for the third axis (3-35).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def scratch_parts(plan):
 
 @helper
 def scaled_system(mobile, vectors, choice, rest, g, W):
-    """Compute the scaled square system G^w (4-11): rows in use, columns in the order of elimination."""
+    """Compute the scaled square system G^w (4-11): used rows, columns in the order of elimination."""
     for i in range(mobile):
         f = 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
         row = choice[lay.USED_ROW, i]
@@ -85,7 +85,7 @@ def scaled_system(mobile, vectors, choice, rest, g, W):
 
 @helper
 def spread(mobile, choice, rest, R, late, count):
-    """Write solutions R, which are in the order of elimination, in the order of the columns."""
+    """Write solutions R, scaled and in the order of elimination, in units and order of the columns."""
     for j in range(mobile):
         n = choice[lay.ELIMINATED, j]
         scale_range(late, n * count, rest[n, lay.COLUMN_SCALE], R, j * count, count)
@@ -93,7 +93,7 @@ def spread(mobile, choice, rest, R, late, count):
 
 @helper
 def right_sides(mobile, vectors, choice, t, start, R, count):
-    """Write the scaled right sides -H^w(A, A) of second order (4-20) to (4-23), or those of third order."""
+    """Write the scaled right sides of second order, -H^w(A, A) (4-20) to (4-23), or of third order."""
     for i in range(mobile):
         f = -1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
         place = start + choice[lay.USED_ROW, i] * count
@@ -102,7 +102,7 @@ def right_sides(mobile, vectors, choice, t, start, R, count):
 
 @helper
 def ball_coordinate(mobile, items, choice, n):
-    """Return the coordinate that is column n of a ball, or -1."""
+    """Return the index of the coordinate that is column n of a ball, or -1."""
     for i in range(mobile):
         if choice[lay.INPUT, i] >= 0:
             item = choice[lay.USED_ITEM, i]
@@ -113,7 +113,7 @@ def ball_coordinate(mobile, items, choice, n):
 
 @helper
 def clear_balls(cols, items, choice, R, count):
-    """Clear the right sides of balls that are coordinates: their second order for ρ is `ball_turns` alone."""
+    """Clear the right sides of balls that are coordinates: `ball_turns` is their second order for ρ."""
     for i in range(cols.shape[0]):
         item = choice[lay.USED_ITEM, i]
         chosen = choice[lay.INPUT, i] >= 0 and items[item, lay.ITEM] == lay.COORDINATE
@@ -123,7 +123,7 @@ def clear_balls(cols, items, choice, R, count):
 
 @helper
 def angular_velocities(cols, items, choice, size, rows, target, first, second):
-    """Change the second order of rows, at `second`, from coordinates ρ to ω; the first is at `first`."""
+    """Convert the second order of rows, at `second`, from coordinates ρ to ω; first order is at `first`."""
     for g in range(cols.shape[0]):
         if (
             cols[g, lay.KIND] != lay.BALL
@@ -144,7 +144,7 @@ def angular_velocities(cols, items, choice, size, rows, target, first, second):
 
 @helper
 def add_late(g, row, late, count, t, place):
-    """Add what a row has by the part of the columns' coefficients that was left out."""
+    """Add the part of a row due to the coefficients `late` of the columns, which were set to zero."""
     for n in range(g.shape[1]):
         f = g[row, n]
         if f != 0:
@@ -153,7 +153,7 @@ def add_late(g, row, late, count, t, place):
 
 @helper
 def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
-    """Compute the factors of coefficients of every order for coordinates divided by their scales."""
+    """Compute the factors that make coefficients of every order dimensionless in the coordinates."""
     for a in range(size):
         units[a] = 1
     for i in range(mobile):
@@ -174,9 +174,9 @@ def coordinate_units(vectors, choice, mobile, size, pairs, order, units):
 
 @helper
 def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, count, units, quality, order):
-    """Complete one order of the requested rows, and check the unused closure rows.
+    """Complete one order of the requested rows, and store residuals of unused closure rows in `quality`.
 
-    `units` (count,) are those of this order, so that units of length do not matter.
+    `units` (count,) are the factors of this order, which make residuals dimensionless.
     """
     large = worst = abs(late[0]) * 0
     for k in range(left_out + g.shape[0] - height):
@@ -199,7 +199,7 @@ def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, co
 
 @helper
 def unpack(t, start, rows, size, target, place):
-    """Expand rows of pairs with b <= a to square tables."""
+    """Expand rows of pairs with b <= a to symmetric square tables."""
     for _ in range(rows):
         for a in range(size):
             for b in range(a + 1):
@@ -252,9 +252,9 @@ def chosen_loads(
     cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target,
     start,
 ):  # fmt: skip
-    """Write T^L and damping in chosen coordinates, by A (M m), into target from `start` on.
+    """Write T^L and damping in chosen coordinates into target from `start` on, from A (M m,).
 
-    This is (3-37) to (3-42), or (4-28), (4-29) where loops close: the loads of the tree times A.
+    This is (3-37) to (3-42), or (4-28), (4-29) for closed loops: the loads of the tree times A.
     """
     mobile = cols.shape[0]
     C = own[: mobile * COMPOSITE_WIDTH].reshape(mobile, COMPOSITE_WIDTH)
@@ -279,10 +279,7 @@ def chosen_loads(
 
 @part
 def higher_rows(cols, F, into, bare, items, vectors, states, b, k, size, t, rows, U, V):
-    """Compute all rows to order k, at first the motion of every frame by the lower orders of the tree.
-
-    The order k itself of the tree is left out.
-    """
+    """Compute the motion of every frame and all rows to order k, with order k of the tree set to zero."""
     Z, x, width, pairs, with_third = into
     if k == 2:
         ball_turns(cols, x, size, pairs)
@@ -299,12 +296,11 @@ def higher_rows(cols, F, into, bare, items, vectors, states, b, k, size, t, rows
 def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole, X, T, K, quality):
     """Compute coefficients of the tree's coordinates, rows and dynamics in chosen coordinates at many states.
 
-    For `choice` see `layout`. X (B or 0, …) receives the table of the tree's coordinates; T that of the
-    requested rows, which follow the system's; K I*, P*, load, damping as wanted. Where curvature is wanted, T
-    receives H(φ', φ') of the system's rows along the rates that X then brings. `whole` (3, M) is scratch.
-    Third order is compiled only for a `with_third` other than None. Returns the number of doubtful members:
-    those that are ill-conditioned or not finite, whose states do not close the loops, or whose unused closure
-    rows do not hold.
+    For `choice` see `layout`. X (B or 0, …) receives the table of the tree's coordinates, T the table of the
+    requested rows, which follow those of the system, and K the requested I*, P*, load and damping. With
+    WANT_CURVATURE, T receives H(φ', φ') of the system's rows along the rates given in X. `whole` (3, M) is
+    scratch. Third order is compiled only if `with_third` is not None. Returns the number of doubtful members:
+    ill-conditioned or not finite, with open loops, or with unused closure rows that do not hold.
     """
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     order, rows, want = plan[1, lay.ORDER], plan[1, lay.ROWS], plan[1, lay.WANT]
@@ -335,7 +331,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
     tables, own = own_inertia[: size * (size + count)], own_inertia[size * (size + count) :]
     coordinate_units(vectors, choice, mobile, size, pairs, order, units)
     into = Z, x, width, pairs, with_third
-    # ground rests
+    # ground is at rest
     clear_range(Z, 0, width)
     bare_frames(cols, geometry, items, bodies, bare)
     doubtful, nothing = 0, np.nan
@@ -359,7 +355,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
                     X[b] = nothing
                 doubtful += 1
                 continue
-        # one order after the other: where it stands in the table of the tree's coordinates, and of rows
+        # offsets of the current order in the tables of the tree's coordinates and of rows
         clear_range(x, 0, x.shape[0])
         x_start, t_start, terms = mobile, every, size
         for k in range(1, order + 1):

@@ -1,13 +1,13 @@
-"""Coefficients with respect to chosen coordinates q, frame by frame, never forming those of the tree.
+"""Coefficients with respect to chosen coordinates q, frame by frame, without coefficients of the tree.
 
-Let the tree's coordinates have coefficients A, B, C (a table x of M rows) with respect to some q. Every frame
-then has coefficients of its own, each made from those of the frame before it: of its turning, ω_a,
-Ω_ab = ∂_a ω_b and so on, of its origin, and of whatever it carries:
+Let the tree's coordinates have coefficients A, B, C (a table x of M rows) with respect to q. The coefficients
+of every frame follow from those of its parent: of its rotation, ω_a, Ω_ab = ∂_a ω_b and so on, of its origin,
+and of vectors e fixed in it:
 
     ∂_a e = ω_a × e        ∂_a ∂_b e = N_ab e,        N_ab = [Ω_ab]× + ω_a ω_bᵀ - (ω_a · ω_b) 1
 
-Cost grows with the number of frames, not with the length of paths. In true coordinates N is symmetric in a
-and b, so that the pairs with b <= a are enough (LOWER).
+The cost grows with the number of frames, not with the length of paths. In true coordinates N is symmetric in
+a and b, and pairs with b <= a suffice (LOWER).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def transferred_first(Z, o, kind, e, sign, size, t, start):
 
 @helper
 def turned(Z, o, count, e, sign, t, start):
-    """Add `sign` times N e, of every pair, to three rows: the change of a fixed vector as its frame turns."""
+    """Add `sign` times N e of all pairs to three rows: the second order of a fixed vector due to rotation."""
     x, y, z = sign * e[0], sign * e[1], sign * e[2]
     stride = at(count)
     for c in range(3):
@@ -100,7 +100,7 @@ def transferred_rows(F, Z, width, pairs, with_third, frame, kind, e, sign, order
 
 @helper
 def arm(cols, F, n):
-    """Return the vector from the origin of the parent's frame to that of frame n."""
+    """Return the vector from the origin of the parent's frame to the origin of frame n."""
     parent = cols[n, lay.PARENT]
     origin = take(F, n, lay.ORIGIN)
     return origin if parent < 0 else sub(origin, take(F, parent, lay.ORIGIN))
@@ -108,14 +108,14 @@ def arm(cols, F, n):
 
 @helper
 def axis_carrier(cols, n):
-    """Return the frame that carries axis n: the parent of its joint, or the child of a reversed ball."""
+    """Return the frame in which axis n is fixed: the parent of its joint, or the child of a reversed ball."""
     group = cols[n, lay.GROUP]
     return group + 2 if cols[n, lay.LO] > group else cols[group, lay.PARENT]
 
 
 @inlined
 def first_motion(cols, F, x, Z, width, size):
-    """Compute the first order of every frame, turning and origin: (3-20) to (3-22) link by link."""
+    """Compute the first order of every frame, rotation and origin: (3-20) to (3-22) link by link."""
     mobile = cols.shape[0]
     for n in range(mobile):
         if not has_frame(cols, n):
@@ -135,7 +135,7 @@ def first_motion(cols, F, x, Z, width, size):
 
 @helper
 def bare_frames(cols, geometry, items, bodies, bare):
-    """Mark frames that carry nothing away from their origin: their N is never requested."""
+    """Mark frames that carry nothing away from their origin, whose N is not needed."""
     for n in range(cols.shape[0]):
         bare[n] = 1
     for i in range(bodies.shape[0]):
@@ -154,7 +154,7 @@ def bare_frames(cols, geometry, items, bodies, bare):
 
 @inlined
 def second_motion(cols, F, x, Z, width, size, pairs, bare):
-    """Compute the second order of every frame, turning, N (not of bare ones) and origin.
+    """Compute the second order of every frame: rotation, N except for `bare` frames, and origin.
 
     This is (3-23) to (3-26) link by link.
     """
@@ -196,7 +196,7 @@ def second_motion(cols, F, x, Z, width, size, pairs, bare):
 
 @helper
 def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
-    """Add the motion of a slider's origin: a length along an axis fixed in a frame, differentiated twice."""
+    """Add the second order of a slider's origin, a length along an axis that is fixed in a frame."""
     q = 0
     for a in range(size):
         sa, xa = cross(vector_at(Z, by + a, size), s), x[xn + a]
@@ -210,10 +210,7 @@ def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
 
 @helper
 def third_motion(cols, F, x, Z, width, size):
-    """Compute the third order of every frame, turning and origin, for every pair and triple.
-
-    These are the derivatives of (3-47), link by link.
-    """
+    """Compute the third order of every frame, rotation and origin, for all triples: (3-47) link by link."""
     mobile, square, cube = cols.shape[0], size * size, size * size * size
     for n in range(mobile):
         if not has_frame(cols, n):
@@ -249,9 +246,9 @@ def third_motion(cols, F, x, Z, width, size):
 
 @inlined
 def ball_turns(cols, x, size, pairs):
-    """Write the part of B of the angular velocities of balls in any coordinates: half of w_a × w_b.
+    """Write the antisymmetric part ½ w_a × w_b of B of the angular velocities of balls, in any coordinates.
 
-    The rest of their B has no order of differentiation, in true coordinates q.
+    In true coordinates q, the rest of their B does not depend on the order of differentiation.
     """
     mobile, count = cols.shape[0], pair_count(size, pairs)
     for n in range(mobile):

@@ -11,7 +11,7 @@ from kic.kernels.jit import helper
 
 @helper
 def take(a, n, k):
-    """Return three numbers of row n from column k on."""
+    """Return the vector in row n from column k on."""
     i = at(n)
     return (a[i, k], a[i, k + 1], a[i, k + 2])
 
@@ -27,7 +27,7 @@ def put(a, n, k, v):
 
 @helper
 def add_to(a, n, k, v):
-    """Add a vector to row n from column k on."""
+    """Add a vector to the one in row n from column k on."""
     put(a, n, k, add(take(a, n, k), v))
 
 

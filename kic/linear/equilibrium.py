@@ -1,7 +1,7 @@
 """Equilibrium search: Newton's method on the residual effort, with descent steps as a fallback.
 
 The stiffness for Newton's method comes from linearization. The search uses coordinates that drive the
-mechanism well and changes them near dead centres. Given efforts act at the coordinates of the user.
+mechanism well and changes them near dead centres. Given efforts act at the user's coordinates.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Equilibrium(Printable):
         growth, squares = float(self.modes.growth), self.modes.squares
         if growth < 0:
             return "asymptotically stable"
-        # a minimum of a potential is stable, with or without dampers, and no other point is
+        # with or without dampers, only a minimum of the potential is stable
         if np.isfinite(squares).all():
             return "stable" if squares.min() > 0 else "unstable"
         return "unstable" if growth > 0 else "undecided"
@@ -133,9 +133,9 @@ class Equilibrium(Printable):
 EQUILIBRIUM_STEPS_MAX = 100
 # longest step (rad, or share of the characteristic length)
 EQUILIBRIUM_STEP_MAX = 0.25
-# a shorter step ends the search
+# step length at which the search converges
 EQUILIBRIUM_STEP_ATOL = 1e-15
-# a step not shorter than the one before also ends it, if both are shorter than this
+# it also converges at a step below this length that is not shorter than the previous step
 STAGNATION_STEP_MAX = 1e-8
 # residual efforts and stiffness below this share of the loads are zero
 LOAD_RTOL = 1e-10
@@ -143,8 +143,8 @@ LOAD_RTOL = 1e-10
 COORDINATE_MEASURE_MIN = 0.2
 # step lengths of the line searches along Newton's and the descent direction
 _NEWTON_SHARES, _DESCENT_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625), (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3)
-# largest numbers of descent steps, and of shortened steps uphill, after which steps uphill are not allowed;
-# this prevents cycling between Newton's method and descent
+# largest numbers of descent steps and of shortened uphill steps; then uphill steps are no longer allowed, to
+# prevent cycling between Newton's method and descent
 DESCENTS_MAX, CLIMBS_MAX = 3, 16
 
 
@@ -183,7 +183,7 @@ def find_equilibrium(
 
 @dataclass
 class _Place:
-    """Search point: configuration, residual effort (f,), stiffness and inertia (f, f), scaled to energies."""
+    """Search point: configuration, and residual effort (f,), stiffness and inertia (f, f) as energies."""
 
     configuration: Configuration
     residual: np.ndarray
@@ -200,7 +200,7 @@ class _Place:
         return -(V.T[:, good] @ (parts[good] / s[good])), float(np.linalg.norm(parts[~good]))
 
     def descent_direction(self) -> np.ndarray:
-        """Return the direction of the acceleration from rest, with largest entry one."""
+        """Return the direction of the acceleration from rest, with a largest entry of one."""
         value, modes = np.linalg.eigh(self.inertia)
         floor = max(float(value[-1]), np.finfo(float).tiny) * 1e-6
         direction = -(modes @ ((modes.T @ self.residual) / np.maximum(value, floor)))
@@ -244,7 +244,7 @@ class _Search:
         self.size = self._size()
 
     def _use(self, names: tuple[str, ...]) -> None:
-        """Continue in these coordinates."""
+        """Use the named coordinates for the following steps."""
         self.transfer = self.model.transfer(names)
         self.labels = self.transfer.labels
         self.free = np.array([n for n, x in enumerate(self.labels) if x not in self.fixed], dtype=np.intp)
@@ -252,7 +252,7 @@ class _Search:
         self.scale = self.transfer.scale[: self.transfer.size][self.free]
 
     def _efforts(self, given: Any, labels: tuple[str, ...]) -> np.ndarray:
-        """Return efforts (A,) at coordinates of the user or actuators by label, zero at fixed ones."""
+        """Return efforts (A,) at the user's coordinates or actuators `labels`, zero at fixed coordinates."""
         full, named = np.zeros(len(labels)), isinstance(given, Mapping)
         for name in set(self.fixed).intersection(given if named else ()):
             message = (
@@ -270,7 +270,7 @@ class _Search:
         return full
 
     def _size(self) -> float:
-        """Return the size of the loads, as an energy, against which residuals are measured."""
+        """Return the size of the loads as an energy, the unit of residuals."""
         model, L = self.model, self.model.length
         loads = model.loads
         scale = model.transfer(self.asked).scale[: len(self.wanted)]
@@ -286,7 +286,7 @@ class _Search:
         return size
 
     def run(self, c: Configuration) -> Equilibrium:
-        """Search from a configuration."""
+        """Search from a configuration and return the equilibrium."""
         self.start = c
         here, last = self._at(c), np.inf
         for steps in range(EQUILIBRIUM_STEPS_MAX):
@@ -304,10 +304,10 @@ class _Search:
         self._raise_not_found(here, self._describe_drift(here.configuration))
 
     def _result(self, here: _Place, steps: int) -> Equilibrium:
-        """Return the equilibrium in the coordinates of the user.
+        """Return the equilibrium in the user's coordinates.
 
-        If the user named no coordinates and the defaults cannot drive the mechanism there, use the
-        coordinates of the search.
+        If no coordinates were named and the default ones cannot drive the mechanism there, use those of the
+        search.
         """
         self._check_isolated(here)
         residual = float(np.abs(here.residual).max(initial=0.0)) / self.size if self.size else 0.0
@@ -318,14 +318,14 @@ class _Search:
             if self.named or self.fixed:
                 raise
             lin = c.linearize(wrt=self.labels, applied=self.applied, motors=self.motors)
-        if self.wanted.any():  # those of other rows change the stiffness in these coordinates
+        if self.wanted.any():  # constant efforts at other rows change the stiffness
             rows = c.coefficients(self.acting, order=2, wrt=lin.coordinates)
             lin.K_load = lin.K_load + constant_effort_stiffness(rows.needed("H", 2), self.wanted)
         free = tuple(name for name in lin.coordinates if name not in self.fixed)
         return Equilibrium(c, lin, free, residual, steps)
 
     def _at(self, c: Configuration) -> _Place:
-        """Return the search point of a configuration: required efforts less the given ones."""
+        """Return the search point of a configuration, with required minus given efforts as residual."""
         lin = c.linearize(wrt=self.labels, applied=self.applied)
         T, K = lin.T, lin.K
         if self.wanted.any():
@@ -337,7 +337,7 @@ class _Search:
         return _Place(c, T[f] * d, K[np.ix_(f, f)] * both, lin.I[np.ix_(f, f)] * both)
 
     def _in_good_coordinates(self, here: _Place) -> _Place:
-        """Return the search point in better coordinates if the present ones are poor."""
+        """Return the search point, in better coordinates if the present ones are ill-conditioned."""
         if self.fixed or self.model.is_open_chain:
             return here
         c = here.configuration
@@ -347,7 +347,7 @@ class _Search:
         return self._at(c)
 
     def _next(self, here: _Place, step: np.ndarray, outside: float) -> _Place:
-        """Take a step of Newton's method or, if it is not acceptable, a descent step."""
+        """Return the search point after a Newton step or, if that is not acceptable, a descent step."""
         length = float(np.abs(step).max(initial=0.0))
         concave = self.stable and here.negative_curvature(self.size) is not None
         up = length > STAGNATION_STEP_MAX and float(here.residual @ step) > 0
@@ -382,7 +382,7 @@ class _Search:
         self._raise_not_found(here)
 
     def _try(self, c: Configuration, step: np.ndarray) -> _Place | None:
-        """Return the search point a scaled step away, or None."""
+        """Return the search point after a scaled step; None if it does not exist or is singular."""
         delta = np.zeros(len(self.labels))
         delta[self.free] = step * self.scale
         try:
@@ -403,7 +403,7 @@ class _Search:
         return Configuration(self.model, (), states)
 
     def _closed(self, c: Configuration, states: np.ndarray, delta: np.ndarray) -> np.ndarray:
-        """Close the loops of states by the least motion, with coordinates that have values at their goal."""
+        """Close the loops of states by the least motion, with valued coordinates changed by `delta`."""
         valued = np.flatnonzero(self.transfer.chosen.valued)
         closure = self.model.closure(tuple(self.labels[n] for n in valued))
         start = closure.rows(flat_states(c))[0][:, : valued.size] * closure.transfer.scale[: valued.size]
@@ -430,18 +430,18 @@ class _Search:
         )
 
     def _valued_coordinates(self) -> list[str]:
-        """Return the coordinates of the user that have a value."""
+        """Return the user's coordinates that have a value."""
         return [x for x in self.model.transfer(self.asked).labels if self.model.value_rows(x)[1]]
 
     def _describe_drift(self, c: Configuration) -> str:
-        """Describe the motion of a search that did not converge."""
+        """Return text on the motion of a search that did not converge."""
         moves = {x: (float(self.start.value(x)), float(c.value(x))) for x in self._valued_coordinates()}
         far = max(moves, key=lambda x: abs(moves[x][1] - moves[x][0]), default=None)
         moved = "" if far is None else f": {far} went from {moves[far][0]:.3g} to {moves[far][1]:.3g}"
         return f"the search did not converge in {EQUILIBRIUM_STEPS_MAX} steps{moved}"
 
     def _describe_stop(self, c: Configuration) -> str:
-        """Describe why no step decreases the energy."""
+        """Return text on why no step decreases the energy."""
         place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in self._valued_coordinates())
         if self.model.is_open_chain:
             return f"no step from {place} decreases the energy"

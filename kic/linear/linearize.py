@@ -1,4 +1,4 @@
-"""Linearization: change of the efforts for small deviations from a motion (2-201 to 2-227)."""
+"""Linearization: changes of the efforts for small deviations from a motion (2-201 to 2-227)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from kic.transfer.program import Program, Transfer
 if TYPE_CHECKING:
     from kic.linear.state_space import StateSpace
 
-# entries of a table that are processed at a time, to bound the memory
+# number of table entries processed at a time, to bound the memory
 _BLOCK_SIZE = 2**22
 
 
 class OutputDerivatives:
-    """Rows to some order, at states, in the coordinates of a transfer."""
+    """Function that evaluates rows at states up to an order, in the coordinates of a transfer."""
 
     def __init__(
         self, model: CompiledModel, transfer: Transfer, of: list[Item] | tuple[str, ...], order: int
@@ -66,10 +66,10 @@ class OutputDerivatives:
 
 
 class Stiffness:
-    """Stiffness ∂T/∂q of a mechanism in chosen coordinates: parts of the inertia and of the loads.
+    """Stiffness ∂T/∂q of a mechanism in chosen coordinates, due to its inertia and its loads.
 
-    The parts are those of linear momentum (2-216), angular momentum (2-217 to 2-224) and loads (2-208).
-    Order 2 suffices for mechanisms at rest, for which third order has no effect.
+    It has parts due to linear momentum (2-216), angular momentum (2-217 to 2-224) and loads (2-208). Order 2
+    suffices for mechanisms at rest, for which third order has no effect.
     """
 
     def __init__(self, model: CompiledModel, transfer: Transfer, order: int) -> None:
@@ -121,7 +121,7 @@ class Stiffness:
     def __call__(
         self, states: np.ndarray, v: np.ndarray, a: np.ndarray, force: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ∂T/∂q of the inertia and of the loads, (B, M, M) each, at states (B, S).
+        """Return ∂T/∂q (B, M, M) due to the inertia and due to the loads, at states (B, S).
 
         `v` and `a` (B, M) are rates and accelerations. `force` (B or 1, n, 3) are applied forces and
         moments, in world axes or in the axes of their frames.
@@ -145,7 +145,7 @@ class Stiffness:
         inertial: np.ndarray,
         loaded: np.ndarray,
     ) -> None:
-        """Add both parts at a block of states."""
+        """Add the parts due to inertia and loads to two arrays, for a block of states."""
         count = len(states)
         axes = np.zeros((count, 0, 3, 3))
         if self._axes is not None:
@@ -259,7 +259,7 @@ class Stiffness:
 
 
 def _in_threes(T: np.ndarray) -> np.ndarray:
-    """Return tensors (B, 3n, …) with an axis for the components of each vector, (B, n, 3, …)."""
+    """Reshape tensors (B, 3n, …) to (B, n, 3, …), with an axis for the components of vectors."""
     return T.reshape(len(T), T.shape[1] // 3, 3, *T.shape[2:])
 
 
@@ -283,7 +283,7 @@ def acceleration_derivatives(tensors: list[np.ndarray], v: np.ndarray, a: np.nda
 
 
 def geometric_stiffness(H: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """Return the stiffness due to forces (B, n, P) and the change of G: [k, l] = force · h_lk (2-208)."""
+    """Return the stiffness due to constant forces (B, n, P) and varying G: [k, l] = force · h_lk (2-208)."""
     count, size = len(H), H.shape[-1]
     flat = H.reshape(count, prod(H.shape[1:-2]), size * size)
     found = force.reshape(count, 1, flat.shape[1]) @ flat
@@ -298,7 +298,7 @@ def projected_derivative(G: np.ndarray, d_force: np.ndarray) -> np.ndarray:
 
 
 def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Compute d(δq)/dt − δq̇ as (B, M, M) that multiplies δq; zero in coordinates with values.
+    """Compute the matrix (B, M, M) of d(δq)/dt − δq̇ in terms of δq; zero in coordinates with values.
 
     For small rotations δθ it is ω × (3-53, corrected). With q̇ = S φ̇ and δq = S δφ in coordinates of the tree,
     d(δq)/dt − δq̇ = φ̇ᵀ(H − Hᵀ)δφ + S (φ̇ × δφ), the last term for ball joints of the tree.
@@ -324,7 +324,7 @@ def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: 
 def load_gains(
     model: CompiledModel, transfer: Transfer, states: np.ndarray, names: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Return ∂Tᴸ/∂f (B, M, 3), derivatives of the loads by named forces and moments (2-227)."""
+    """Return ∂Tᴸ/∂f (B, M, 3), derivatives of the loads with respect to named forces and moments (2-227)."""
     tree, loads, made = model.tree, model.loads, {}
     for name in names:
         i = loads.names.index(name)
@@ -344,7 +344,7 @@ def load_gains(
 
 
 class Source(NamedTuple):
-    """Arguments of `linearize`, for the state space of its result."""
+    """Arguments of `linearize` that its result needs for a state space."""
 
     configuration: Configuration
     wrt: tuple[str, ...] | None
@@ -356,22 +356,23 @@ class Linearization(Batched):
     """Efforts near a nominal motion: δT = K δq + C δq̇ + I* δq̈ (eqs 2-201, 2-225).
 
     K comes from third-order coefficients, without finite differences. For quasi-velocities (ω of a body or a
-    ball joint), δq is the small rotation δθ about the same axes and K the quasi-derivative. Its rate is
-    d(δq)/dt = δq̇ + `commutator` δq. Arguments of methods are deviations (..., M) of coordinates, rates,
-    accelerations and efforts; those left out are zero.
+    ball joint), δq is the small rotation δθ about the same axes, with the rate d(δq)/dt = δq̇ +
+    `commutator` δq, and K is the quasi-derivative. Arguments of methods are deviations (..., M) of
+    coordinates, rates, accelerations and efforts, by default zero.
 
     Attributes
     ----------
     coordinates : tuple of str
         Names of the M coordinates.
     K : (..., M, M)
-        Stiffness ∂T/∂q, `K_inertia` and `K_load` together.
+        Stiffness ∂T/∂q, the sum of `K_inertia` and `K_load`.
     C : (..., M, M)
-        ∂T/∂q̇, `C_inertia` = q̇ᵀ(P* + P*ᵀ) (eq 2-204) and `C_load`, the damping (2-226), together.
+        ∂T/∂q̇, the sum of `C_inertia` = q̇ᵀ(P* + P*ᵀ) (eq 2-204) and `C_load`, the damping (2-226).
     I : (..., M, M)
         Effective inertia ∂T/∂q̈ = I* (eq 2-203).
     K_inertia, K_load : (..., M, M)
-        Part of the masses (eqs 2-216, 2-224), and of gravity, forces, springs and dampers, −∂Tᴸ/∂q (2-208).
+        Part due to masses (eqs 2-216, 2-224), and part −∂Tᴸ/∂q due to gravity, forces, springs and dampers
+        (2-208).
     C_inertia, C_load : (..., M, M)
         The same parts of ∂T/∂q̇.
     qd, qdd : (..., M)
@@ -457,7 +458,7 @@ class Linearization(Batched):
         return total
 
     def _deviations(self, **given: Any) -> dict[str, np.ndarray]:
-        """Return the deviations (..., M) that are not None; their batches broadcast."""
+        """Return the given deviations (..., M), which are not None; their batches broadcast."""
         M = len(self.coordinates)
         found = {name: as_array(name, x, M) for name, x in given.items() if x is not None}
         broadcast_batches(linearization=self.batch, **{name: x.shape[:-1] for name, x in found.items()})
@@ -494,7 +495,7 @@ class Linearization(Batched):
 
     @property
     def inertia_only(self) -> Dynamics:
-        """Return the dynamics of small motions without stiffness and damping: T = I* δq̈."""
+        """Model of small motions without stiffness and damping: T = I* δq̈."""
         # NaN where I* is
         zero = np.repeat(0 * self.I[..., None], len(self.coordinates), axis=-1)
         return Dynamics(
@@ -502,7 +503,7 @@ class Linearization(Batched):
         )
 
     def with_fixed(self, fixed: str | Iterable[str]) -> Linearization:
-        """Return the linearization of the other coordinates, with those named fixed to the nominal motion.
+        """Return the linearization with named coordinates fixed to the nominal motion, and thus omitted.
 
         Examples
         --------
@@ -537,26 +538,26 @@ class Linearization(Batched):
         Parameters
         ----------
         inputs : str or list of str, optional
-            Names of motors (voltage, or torque of a plain source), of coordinates or other single rows, such
+            Names of motors (voltage, or torque of an ideal source), of coordinates or other single rows, such
             as actuators (effort), or of forces and moments of the model ("push", or "push.x" alone; eq
-            2-227). By default all motors if they are included, by ``linearize(motors=True)``, otherwise the
-            efforts at all coordinates.
+            2-227). By default all motors after ``linearize(motors=True)``, otherwise the efforts at all
+            coordinates.
         outputs : str or list of str, optional
             Outputs, as `of` in `coefficients`, with ".rate" for their rates ("tip.x.rate"; angular velocities
-            are rates already), and "M.current" for the current of motor M. By default the coordinates.
+            are already rates), and "M.current" for the current of motor M. By default the coordinates.
         reduced : bool
-            True if currents follow voltages without delay, as for motors without inductance.
+            True to neglect inductances, so that currents follow voltages without delay.
 
         Returns
         -------
         StateSpace
-            Its states are those of (2-241): coordinates, rates, currents of motors with inductance. Without
+            Model with the states of (2-241): coordinates, rates, currents of motors with inductance. Without
             motors it is (3-48).
 
         Raises
         ------
         UnknownNameError, InputError, SingularError
-            If an input or output does not exist, after `with_fixed`, and if I* is singular.
+            If an input or output does not exist, coordinates are fixed by `with_fixed`, or I* is singular.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Modes of a linearized mechanism, as numbers and as text."""
+"""Modes of a linearized mechanism: eigenvalues, shapes and descriptions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from kic.numerics.display import Batched, Summary
 
-# real and imaginary parts below this share of the largest eigenvalue are zero: rigid-body modes have double
-# eigenvalues, which are accurate to the root of the rounding
+# share of the largest eigenvalue below which real and imaginary parts are zero: rigid-body modes have double
+# eigenvalues, which are accurate to the square root of the rounding
 EIGENVALUE_RTOL = 1e-7
-# asymmetry of a stiffness from a potential, relative to its largest entry
+# largest asymmetry of a stiffness from a potential, relative to its largest entry
 _SYMMETRY_RTOL = 1e-9
-# smallest share of a coordinate in a mode, relative to the largest, that its description names
+# smallest amplitude of a coordinate, relative to the largest, in the description of a mode
 _SHOWN_SHARE_MIN = 0.1
 
 
@@ -23,8 +23,8 @@ class Modes(Batched):
     coordinates : tuple of str
         Names of the M coordinates.
     eigenvalues : (..., 2M)
-        Eigenvalues λ per unit of time, sorted by size, conjugate pairs with the positive imaginary part
-        first.
+        Eigenvalues λ per unit of time, sorted by magnitude, with the positive imaginary part of a conjugate
+        pair first.
     shapes : (..., M, 2M)
         Columns x, each divided by its largest entry.
     natural : (..., M)
@@ -34,7 +34,7 @@ class Modes(Batched):
     natural_shapes : (..., M, M)
         Shapes of the natural frequencies in columns, with unit modal mass xᵀ I* x = 1.
     squares : (..., M)
-        ω² of any sign.
+        ω², which can be negative.
     time : str
         Unit of time.
 
@@ -99,7 +99,7 @@ class Modes(Batched):
 
     @property
     def damping(self) -> np.ndarray:
-        """Damping ratios −Re λ/|λ|, (..., 2M): 0 undamped, 1 decay without oscillation, −1 growth."""
+        """Damping ratios −Re λ/|λ| (..., 2M): 0 is undamped, ±1 decays or grows without oscillation."""
         size = np.abs(self.eigenvalues)
         return -self.eigenvalues.real / np.where(size > 0, size, 1.0)
 
@@ -111,7 +111,7 @@ class Modes(Batched):
         return np.where(np.abs(top) <= EIGENVALUE_RTOL * size, 0.0, top)
 
     def descriptions(self, index: tuple[int, ...] = ()) -> list[str]:
-        """Describe every mode of a member in a line: its motion and its coordinates."""
+        """Return a line for every mode of a member, with its motion and its coordinates."""
         values, shapes = self.eigenvalues[index], self.shapes[index]
         largest = float(np.abs(values).max(initial=0.0))
         lines = []
@@ -159,12 +159,12 @@ def _normalized(vectors: np.ndarray) -> np.ndarray:
 
 
 def _frequency_unit(time: str) -> str:
-    """Return the unit of a frequency."""
+    """Return the unit of cycles per unit of time."""
     return "Hz" if time == "s" else f"1/{time}"
 
 
 def _describe_motion(value: complex, largest: float, time: str) -> str:
-    """Describe the motion of a mode with an eigenvalue."""
+    """Return a description of the motion of a mode from its eigenvalue."""
     real, imaginary = value.real, abs(value.imag)
     aperiodic, steady = imaginary <= EIGENVALUE_RTOL * largest, abs(real) <= EIGENVALUE_RTOL * largest
     if aperiodic and steady:
@@ -179,7 +179,7 @@ def _describe_motion(value: complex, largest: float, time: str) -> str:
 
 
 def _describe_shape(names: tuple[str, ...], x: np.ndarray) -> str:
-    """List the coordinates that move in a mode with their amplitudes and phases."""
+    """Return the coordinates that move in a mode, with amplitudes and phases, as text."""
     parts = []
     for name, entry in zip(names, x, strict=True):
         if abs(entry) >= _SHOWN_SHARE_MIN:

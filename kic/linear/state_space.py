@@ -31,10 +31,9 @@ class StateSpaceBuilder:
     """Builder of a state space from its parts (2-241 to 2-252; 2-248 and 2-251 corrected)."""
 
     lin: Linearization  # linearization of bodies, loads and rotors
-    # (..., M, 3): derivatives of the loads with respect to components of forces and moments
-    # (2-227)
+    # (..., M, 3): derivatives of the loads with respect to components of forces and moments (2-227)
     loads: dict[str, np.ndarray] = field(default_factory=dict)
-    # motors and their shafts to second order
+    # motors, and coefficients of their shafts to second order
     train: DriveTrain | None = None
     shafts: Coefficients | None = None
     reduced: bool = False  # True to neglect inductances
@@ -58,7 +57,7 @@ class StateSpaceBuilder:
         )
 
     def state_space(self, inputs: tuple[str, ...], outputs: list[Output]) -> StateSpace:
-        """Build the model for named inputs, and outputs given by rows (..., X) or by names of currents."""
+        """Build the model for named inputs, and outputs given as rows (..., X) or as names of currents."""
         lin, M, X = self.lin, self.M, len(self.states)
         inverse = self._inverse()
         labels, columns, feed = self._inputs(inputs, inverse)
@@ -89,9 +88,9 @@ class StateSpaceBuilder:
         return StateSpace(A, columns, C, D, *named, coordinates=lin.coordinates, qd=lin.qd, qdd=lin.qdd)
 
     def outputs(self, rows: Coefficients, rates: bool) -> list[Output]:
-        """Return rows (..., X) of outputs by name, from their coefficients to second order.
+        """Return outputs as pairs of names and rows (..., X), from their coefficients to second order.
 
-        A row with a value is δu = G δq; its rate, and an angular velocity, δu̇ = G δq̇ + (∂u̇/∂q) δq.
+        A row with a value is δu = G δq. Its rate, or an angular velocity, is δu̇ = G δq̇ + (∂u̇/∂q) δq.
         """
         drift = np.einsum("...pln,...n->...pl", rows.needed("H", 2), self.lin.qd)
         M, made = self.M, list[Output]()
@@ -110,7 +109,7 @@ class StateSpaceBuilder:
         return invert((self.lin.I,))[0]
 
     def _stiffness(self) -> np.ndarray:
-        """Return K less the effect of torques on shafts with variable gearing: N^T τ = T."""
+        """Return K minus the stiffness due to motor torques on shafts with variable ratios, Nᵀ τ = T."""
         K = self.lin.K
         if self.train is None or self.shafts is None or not np.nan_to_num(self.shafts.needed("H", 2)).any():
             return K
@@ -118,7 +117,7 @@ class StateSpaceBuilder:
         return K - np.einsum("...plk,...p->...kl", self.shafts.needed("H", 2), torque)
 
     def _currents(self) -> np.ndarray:
-        """Return currents (..., K, X) in terms of the states; zero for torque sources."""
+        """Return the matrix (..., K, X) of currents in terms of the states; zero for torque sources."""
         train, M = self.train, self.M
         out = np.zeros((*self.batch, len(self.motors), len(self.states)))
         if train is None:
@@ -132,13 +131,13 @@ class StateSpaceBuilder:
         return out
 
     def _speed(self) -> np.ndarray:
-        """Return speeds of the shafts (..., K, X) in terms of the states."""
+        """Return the matrix (..., K, X) of shaft speeds in terms of the states."""
         out = np.zeros((*self.batch, len(self.motors), len(self.states)))
         out[..., : self.M], out[..., self.M : 2 * self.M] = self.drift, self.N
         return out
 
     def _current_rates(self) -> np.ndarray:
-        """Return rates of the currents that are states (2-251)."""
+        """Return the matrix (..., n, X) of the rates of the currents that are states (2-251)."""
         assert self.train is not None  # for the type checker
         train, inductive = self.train, self.is_inductive
         rates = -train.speed_constant[inductive, None] * self._speed()[..., inductive, :]
@@ -199,7 +198,7 @@ class StateSpace(Batched):
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
     Made by `Linearization.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
-    and of the motors' currents ("M.current"). A discrete one has ``dt``, and the next x in place of ẋ.
+    and of the motors' currents ("M.current"). A discrete model has ``dt``, and the next x in place of ẋ.
 
     Attributes
     ----------
@@ -321,7 +320,7 @@ class StateSpace(Batched):
 
     @property
     def _matrices(self) -> tuple[np.ndarray, ...]:
-        """A, B, C, D in a common batch."""
+        """Tuple of A, B, C and D, broadcast to a common batch."""
         batch = broadcast_batches(**{n: getattr(self, n).shape[:-2] for n in "ABCD"})
         return tuple(np.broadcast_to(T, batch + T.shape[-2:]) for T in (self.A, self.B, self.C, self.D))
 
@@ -352,7 +351,7 @@ class StateSpace(Batched):
         Returns
         -------
         (..., W, Y, U) ndarray
-            Each output for each input; `np.abs` and `np.angle` are gain and phase.
+            Response of each output to each input; `np.abs` and `np.angle` are gain and phase.
 
         Raises
         ------
@@ -383,13 +382,13 @@ class StateSpace(Batched):
         """Return the model with states in other coordinates, such as those of an end effector (3-52).
 
         With G, H, D of the new coordinates u with respect to the old q (3-49 to 3-51), δu = G δq and
-        δu̇ = G δq̇ + (∂u̇/∂q) δq. For quasi-velocities, d(δu)/dt = δu̇ + F̂₁₁ δu, for ω rows
+        δu̇ = G δq̇ + (∂u̇/∂q) δq. For quasi-velocities, d(δu)/dt = δu̇ + F̂₁₁ δu. For rows of ω,
         F̂₁₁ = diag(0, [ω]×), which the source omits.
 
         Parameters
         ----------
         coefficients : Coefficients
-            Of the new coordinates (rows) with respect to the old ones (columns), order 3.
+            Coefficients of order 3 of the new coordinates (rows) with respect to the old ones (columns).
 
         Returns
         -------
@@ -472,7 +471,7 @@ class StateSpace(Batched):
         return Linear(*four) if self.dt is None else Linear(*four, dt=self.dt)
 
     def to_control(self) -> Any:
-        """Convert the model of one configuration to a `control.StateSpace`; dots in names become _.
+        """Convert the model of one configuration to a `control.StateSpace`, with _ for dots in names.
 
         Raises
         ------
@@ -509,7 +508,7 @@ class StateSpace(Batched):
 
 
 def _unsuitable_step(dt: float, A: np.ndarray) -> InputError:
-    """Return the error for a time step after which deviations overflow."""
+    """Return the error for a time step over which deviations overflow."""
     rule = f"must suit eigenvalues of size {np.abs(np.linalg.eigvals(A)).max(initial=0.0):.3g}"
     return invalid("dt", rule, dt, "Choose a shorter step or another `method`.", shown=f"{dt:g}")
 
@@ -520,7 +519,7 @@ def held_cost(
     """Return q, r, s of ∫ (xᵀ Q x + uᵀ R u) dt = xᵀ q x + uᵀ r u + 2 xᵀ s u over a time step with constant u.
 
     The block exponential of Van Loan (1978) contains e^(−A dt), which grows with damping. It is applied to a
-    short step, from which sums of positive semidefinite matrices lead to twice the step.
+    short step, which is then doubled repeatedly by sums of positive semidefinite matrices.
     """
     from scipy.linalg import expm
 
@@ -542,7 +541,7 @@ def held_cost(
 
 
 def _plain_names(names: Iterable[str]) -> list[str]:
-    """Return unique names without dots, which python-control uses between a system and its signal."""
+    """Return unique names without dots, which python-control reserves as separators of system and signal."""
     made: list[str] = []
     for name in names:
         plain = name.replace(".", "_")
@@ -595,7 +594,7 @@ def _load_gains(
     failures: Literal["raise", "mask"],
     batch: tuple[int, ...],
 ) -> dict[str, np.ndarray]:
-    """Return derivatives of the loads with respect to forces and moments among the inputs, (..., M, 3)."""
+    """Return derivatives (..., M, 3) of the loads with respect to forces and moments among the inputs."""
     model = model_of(configuration)
     named = [name for name in model.loads.names if any(name in (x, x.rpartition(".")[0]) for x in inputs)]
     if not named:
@@ -617,7 +616,7 @@ def _load_gains(
 def _row_gains(
     configuration: Configuration, inputs: list[str], wrt: Any, failures: Literal["raise", "mask"]
 ) -> dict[str, np.ndarray]:
-    """Return gains (..., M, 1) of efforts at single rows among the inputs, such as actuators: Gᵀ."""
+    """Return gains Gᵀ (..., M, 1) of efforts at single rows among the inputs, such as actuators."""
     found, part_names = dict[str, np.ndarray](), model_of(configuration).description._parts
     for name in inputs:
         part = part_names.get(name.partition(".")[0])
@@ -634,7 +633,7 @@ def _output_rows(
     wrt: Any,
     failures: Literal["raise", "mask"],
 ) -> list[Output]:
-    """Return outputs by name with their rows, which are None for currents."""
+    """Return outputs as pairs of names and rows; rows of currents are None."""
     lin, X = builder.lin, len(builder.states)
     if names is None:
         return list(zip(lin.coordinates, np.eye(X)[: len(lin.coordinates)], strict=True))

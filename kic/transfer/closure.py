@@ -1,12 +1,12 @@
 """Position problem of one configuration: certified tracking, and Gauss–Newton steps from any start.
 
-The unknowns are the tree's coordinates; the equations are the chosen rows and all closure rows, redundant
-ones included, each divided by its own scale. The perpendicularities that serve as closure rows also hold
-for flipped parts. Every solution is therefore checked: directions that must agree may not oppose.
+The unknowns are the tree's coordinates. The equations are the chosen rows and all closure rows, including
+redundant ones, each divided by its scale. Closure rows that require perpendicular directions also hold for
+flipped parts. Every solution is therefore checked: directions that must agree may not oppose.
 
-The compiled Newton iteration in `kernels.newton` is authoritative: each of its steps is certified. The method
-of `numerics.gauss_newton` solves all rows in the sense of least squares, which serves poses, angles of cut
-joints, rounded dimensions and starts far away. On a branch its results must pass `Closure.certified`.
+The compiled Newton iteration in `kernels.newton` is preferred: each of its steps is certified. The method
+of `numerics.gauss_newton` solves all rows by least squares, for poses, angles of cut joints, rounded
+dimensions and distant starts. On a branch its results must pass `Closure.certified`.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from kic.numerics.tolerances import EPS
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer, open_error
 from kic.transfer.program import Numbered
 
-# singular values of the rows below this share of the largest are zero
+# share of the largest singular value of the rows below which others are zero
 PINV_RTOL = 1e-10
 # residual, relative to the characteristic length, at which a configuration counts as closed
 LOOP_CLOSURE_RTOL = 1e-12
-# and that at which a state counts as closed that was integrated in time, say, and not solved for
+# the same for states that were not solved for, such as states integrated in time
 LOOP_DRIFT_RTOL = 1e-9
-# factor of the error of interpolation at the ends and the middle of an interval (as in kernels.newton), with
-# a margin for goals that turn
+# factor of the error of interpolation from the ends and middle of an interval (as in kernels.newton), with a
+# margin for rotating goals
 CUBIC_FACTOR = 0.0081 * 2.25
-# places are known to so many units of the last digit of the largest length
+# rounding error of positions, relative to the largest length
 PLACE_RTOL = 16 * EPS
 
 
 class Closure:
-    """Solves s(φ) = target, c(φ) = 0 for the tree's coordinates.
+    """Position problem s(φ) = target, c(φ) = 0 in the tree's coordinates.
 
     Parameters
     ----------
     transfer : Transfer
         The chosen rows with the closure rows, scales and tree.
     held : tuple of (str, int, int)
-        Bodies whose pose is among the chosen rows: their names, the first of their rows, and the
-        first of the nine rows of their orientation.
+        Bodies with a pose among the chosen rows: name, index of the first row, and index of the first of the
+        nine orientation rows.
     """
 
     def __init__(self, transfer: CoordinateTransfer, held: tuple[tuple[str, int, int], ...] = ()) -> None:
@@ -61,7 +61,7 @@ class Closure:
         facing, names = facing_rows(tree)
         self._facing_of = names
         self._facing = output_query(tree, plain_rows(tree, facing), 1) if facing else None
-        # a loop much smaller than the mechanism closes no better than its places are known
+        # the rounding of positions limits the closure of a loop much smaller than the mechanism
         self.limit = max(LOOP_CLOSURE_RTOL, PLACE_RTOL * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, lay.KIND] != lay.PRISMATIC
         angles = {row for row, *_ in transfer.system.rows.angles}
@@ -70,13 +70,13 @@ class Closure:
     __getstate__ = without_caches
 
     def rows(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values and first order of the chosen and closure rows, scaled."""
+        """Return scaled values and first order of the chosen and closure rows."""
         t = self.transfer
         values, G = t.values_and_rates(states)
         return values / t.scale, G / t.scale[:, None] * t.column_scale
 
     def goal(self, target: np.ndarray) -> np.ndarray:
-        """Return scaled goals of all rows (B, P) from those of the chosen rows; closure rows are zero."""
+        """Return scaled goals (B, P) of all rows from targets of the chosen rows; closure rows are zero."""
         t = self.transfer
         goal = np.zeros((len(target), len(t.scale)))
         goal[:, : t.size] = target / t.scale[: t.size]
@@ -84,13 +84,13 @@ class Closure:
 
     @cached_property
     def blocks(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """List of rows that share no columns with others, and of the columns that move them."""
+        """List of blocks: rows that share no column with other rows, and the columns that move them."""
         system = self.transfer.system
         return blocks(system.moving[system.rows.item_of[system.picked]])
 
     @cached_property
     def compiled(self) -> bool:
-        """True if the compiled iteration serves these rows."""
+        """True if the compiled iteration can solve these rows."""
         t = self.transfer
         return not (self._round or self.held or t.tolerance or t.choice is None)
 
@@ -99,32 +99,32 @@ class Closure:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the last closed states (B, S) on the paths to targets, and the completed share (B,).
 
-        Every step is certified to stay on its branch (see `kernels.newton`). Rows are those of the drawing,
-        or a choice made elsewhere. Poses, angles of cut joints and rounded dimensions are not served: such
-        members stay at their start.
+        Every step is certified to stay on its branch (see `kernels.newton`). The rows are chosen at the
+        reference configuration unless `choice` is given. Problems with poses, angles of cut joints or rounded
+        dimensions are not solved: all members stay at their start.
         """
         if not self.compiled:
             return start.copy(), np.zeros(len(start))
         return self.transfer.track(start, target, choice, tries)
 
     def solve_from(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """Solve the equations from any states (B, S); return states, residuals (B,) in length and reasons."""
+        """Solve from any states (B, S); return states, residuals (B,) in units of length, and reasons."""
         states, residual = self.newton(start, self.goal(target))
         return states, residual * self.transfer.length, self.failure_reasons(states, residual)
 
     def certified(
         self, states: np.ndarray, steps: np.ndarray, values: np.ndarray, G: np.ndarray, error: np.ndarray
     ) -> np.ndarray:
-        """Return a mask (B,) of curves along which Newton–Kantorovich tests certify one regular branch.
+        """Return a mask (B,) of curves that Newton–Kantorovich tests certify to be one regular branch.
 
         Parameters
         ----------
         states : (B, 2 K + 1, S)
-            Nodes of K intervals: their ends and, between them, their middles.
+            Nodes of K intervals: ends and middles alternate.
         steps : (B, 2 K + 1, M)
             Scaled steps from the first node to each.
         values, G, error : (B, 2 K + 1, P), (B, 2 K + 1, P, M), (B, 2 K + 1, P)
-            Scaled rows at the nodes, and their residuals to the goals there.
+            Scaled rows at the nodes, and their residuals.
         """
         t = self.transfer
         used = self._kept(G[:, 0])[:, None]
@@ -139,7 +139,7 @@ class Closure:
             here = states[..., t.tree.cols[n, lay.STATE]]
             slid[:, n] = np.abs(here - t.tree.geometry[n, lay.DRAWN].real).max(axis=1)
         lever = (levers + np.where(levers > 0, slid @ mask.T / t.scale, 0.0))[:, None] * np.ones(T.shape)
-        # |v| has derivatives by those of v, over powers of the smallest length on the way
+        # derivatives of |v| are bounded by those of v over powers of the smallest length on the way
         least = np.abs(values[:, 1::2, lengths]) - lever[..., lengths] * T[..., lengths]
         with np.errstate(divide="ignore"):
             ratio = np.where(least > 0, lever[..., lengths] / least, np.inf)
@@ -160,12 +160,12 @@ class Closure:
 
     @property
     def constant_rows(self) -> np.ndarray:
-        """Mask (P,) of the rows whose gradient is constant."""
+        """Mask (P,) of the rows with a constant gradient."""
         return self._levers[0] == 0
 
     @cached_property
     def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lever arms (P,) of rows, the columns (P, M) that move those with one, and a mask of distances."""
+        """Lever arms (P,) of rows, columns (P, M) that move rows with an arm, and a mask of distances."""
         system, tree = self.transfer.system, self.transfer.tree
         items = system.rows.item_of[system.picked]
         mask = np.zeros((len(items), tree.size))
@@ -182,16 +182,15 @@ class Closure:
     def check(self, states: np.ndarray, within: float = LOOP_DRIFT_RTOL, key: str = "state") -> np.ndarray:
         """Return the condition (B,) of states (B, S), all of which must be closed and regular.
 
-        Members without a configuration, which are NaN, have the condition NaN. For `within` and `key` see
+        Members that are NaN have the condition NaN. For `within` and `key` see
         `CoordinateTransfer.check_closed`.
 
         Raises
         ------
         InputError
-            For states that are not closed, see `CoordinateTransfer.check_closed`, or are closed the wrong way
-            round.
+            For states that are not closed, see `CoordinateTransfer.check_closed`, or have flipped joints.
         SingularError
-            Where the chosen coordinates cannot drive the mechanism.
+            If the chosen coordinates cannot drive the mechanism.
         """
         worst, t = np.full(len(states), np.nan), self.transfer
         t.check_closed(states, within=within, key=key)
@@ -212,10 +211,9 @@ class Closure:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Solve a batch by the damped Gauss–Newton method; return states and the norms of the residuals.
 
-        Members that go farther than `within` (B,) from their start are abandoned, if it is given.
-
-        Redundant rows of rounded dimensions contradict one another. Only independent rows are solved, and
-        the residual of the others counts as a share of the tolerance.
+        Members that move farther than `within` (B,), if given, from their start are abandoned. Redundant rows
+        of rounded dimensions contradict one another: only independent rows are solved, and the residual of
+        the redundant rows is measured by the tolerance.
         """
         t, began = self.transfer, states
         kept = self._kept(self.rows(states)[1]) if t.tolerance else np.ones(goal.shape)
@@ -246,11 +244,11 @@ class Closure:
         return states, left
 
     def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Return the states (B, S) after scaled steps (B, M) of the tree."""
+        """Return the states (B, S) after scaled steps (B, M) of the tree's coordinates."""
         return integrate(self.transfer.tree, states, steps * self.transfer.column_scale)
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
-        """Return 1 for rows (B, P) that are solved, and 0 for those that follow from others."""
+        """Return 1 for rows (B, P) that are solved, and 0 for redundant rows."""
         t = self.transfer
         if not t.tolerance:
             return np.ones(G.shape[:2])
@@ -261,13 +259,13 @@ class Closure:
         return kept
 
     def residual(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the residual to the goal; angles of cut joints are known except for full turns."""
+        """Return the residual `goal` − `values`, with angles of cut joints in the interval [−π, π)."""
         error = goal - values
         error[:, self._round] = np.remainder(error[:, self._round] + np.pi, 2 * np.pi) - np.pi
         return error
 
     def failure_reasons(self, states: np.ndarray, residual: np.ndarray) -> list[str]:
-        """Return reasons why members are not closed; '' for closed ones."""
+        """Return reasons why members are not closed; '' for closed members."""
         reasons = [
             "" if left <= self.limit else self._failure_reason(states[b], left)
             for b, left in enumerate(residual)
@@ -293,7 +291,7 @@ class Closure:
         return f"out of reach by {left * t.length:.3g} {t.tree.description.units.length}"
 
     def strained(self, state: np.ndarray) -> str:
-        """Return the reason if redundant conditions of a closed state (S,) reach their tolerance, else ''."""
+        """Return text if redundant conditions of a closed state (S,) are near their tolerance, else ''."""
         t = self.transfer
         values, G = self.rows(state[None])
         closing = values[0, t.size :]
@@ -306,7 +304,7 @@ class Closure:
         return f"from there on its loops are inconsistent by more than {said}" if 2 * gap > allowed else ""
 
     def flipped(self, states: np.ndarray) -> list[str]:
-        """Return the joint of each member that is closed the wrong way round; '' for none."""
+        """Return text on the flipped joint of each member; '' if there is none."""
         describe = self.transfer.tree.description._describe
         return [
             f"{describe(self._facing_of[k])} closed the wrong way round: its two axes oppose each other"
@@ -316,7 +314,7 @@ class Closure:
         ]
 
     def _opposed(self, states: np.ndarray) -> np.ndarray:
-        """Return the index (B,) of the most opposed of the directions that must agree; -1 for none."""
+        """Return the index (B,) of the most opposed pair of directions that must agree; -1 for none."""
         if self._facing is None or not len(states):
             return np.full(len(states), -1)
         values = self._facing.arrays(states)[0].real

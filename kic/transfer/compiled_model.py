@@ -52,17 +52,17 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
-# types of names, as they were given, that can be keys of a cache
+# argument types that can be cache keys
 _KEYS = (NoneType, str, tuple)
-# largest number of entries: more than the sets of names that a program alternates between; a full cache of a
-# large mechanism takes some tens of megabytes
+# largest number of entries, more than a program alternates between; a full cache of a large mechanism takes
+# some tens of megabytes
 CACHE_SIZE_MAX = 128
 
 
 class BoundedCache(dict[K, V]):
-    """Dict that keeps the `size` values set last, and is safe under threads.
+    """Thread-safe dict that keeps the last `size` values.
 
-    A look-up is that of a dict: it costs nothing more, and does not renew a value.
+    A look-up costs the same as in a dict, and does not refresh the entry.
     """
 
     size = CACHE_SIZE_MAX
@@ -77,17 +77,17 @@ class BoundedCache(dict[K, V]):
 
 
 class CompiledModel:
-    """Packed tables of a mechanism with bounded caches; each table is made on first use."""
+    """Packed tables of a mechanism, made on first use, with bounded caches."""
 
     def __init__(self, description: Mechanism) -> None:
         self.description = description
         self._row_queries: BoundedCache[object, Query] = BoundedCache()
         self._programs: BoundedCache[object, Program] = BoundedCache()
-        # questions of higher layers
+        # objects of higher layers, see `prepared`
         self._prepared: BoundedCache[object, Any] = BoundedCache()
         self._transfers: BoundedCache[tuple[str, ...], CoordinateTransfer] = BoundedCache()
         self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
-        # closures and transfers of coordinates whose number was checked, by the names as they were given
+        # closures and transfers of coordinates whose number was checked, keyed by the given names
         self._problems: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         self._checked: BoundedCache[tuple[str, ...] | None, Transfer] = BoundedCache()
         self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
@@ -97,7 +97,7 @@ class CompiledModel:
         self._opened.size = 8
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the mechanism alone, which makes the tables again."""
+        """Copy and pickle the mechanism alone; its tables are made again on first use."""
         return attrgetter("_model"), (self.description,)
 
     @cached_property
@@ -112,7 +112,7 @@ class CompiledModel:
 
     @cached_property
     def loads(self) -> Loads:
-        """Gravity, forces, springs."""
+        """Packed gravity, forces and springs."""
         return pack_loads(self.tree)
 
     @cached_property
@@ -129,12 +129,12 @@ class CompiledModel:
 
     @cached_property
     def is_open_chain(self) -> bool:
-        """True if the coordinates are all those of the tree: an open chain in its own coordinates."""
+        """True if the mechanism is an open chain whose coordinates are those of the tree."""
         return self.tree.has_own_coordinates
 
     @cached_property
     def has_complex_step(self) -> bool:
-        """True if the description has a complex step, as in a sensitivity."""
+        """True if the description carries a complex step, as in a sensitivity."""
         return self.tree.scalar.kind == "c"
 
     def require_real(self, function: str, remedy: str) -> None:
@@ -154,7 +154,7 @@ class CompiledModel:
         extent = float(np.ptp(places, axis=0).max()) if len(places) > 1 else 0.0
         slides = self.tree.geometry[self.tree.cols[:, lay.KIND] == lay.PRISMATIC, lay.DRAWN].real
         extent = max(extent, float(np.abs(slides).max(initial=0.0)))
-        # joints in one place are so but for rounding
+        # joints in one place may differ by rounding
         return extent if extent > PLACE_RTOL * np.abs(places).max(initial=0.0) else 1.0
 
     @cached_property
@@ -169,12 +169,12 @@ class CompiledModel:
 
     @cached_property
     def rounding(self) -> float:
-        """Rounding error of positions relative to the characteristic length; large far from the origin."""
+        """Rounding error of positions relative to the characteristic length; it grows far from the origin."""
         return EPS * max(1.0, float(np.abs(self._places).max(initial=0.0)) / self.length)
 
     @cached_property
     def inertia_error(self) -> np.ndarray:
-        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from the masses moved."""
+        """Estimated error (M,) of the diagonal of I* in the tree's coordinates, from the masses they move."""
         numbers = self.masses.numbers.real
         mass, reach = numbers[:, 0], np.maximum(self.length, np.abs(numbers[:, 1:4]).max(axis=1, initial=0.0))
         turning = mass * reach**2 + numbers[:, 4:7].sum(axis=1)
@@ -190,7 +190,7 @@ class CompiledModel:
         return self.tree.reference_state
 
     def value_rows(self, name: str) -> tuple[int, bool]:
-        """Return the number of rows of a name, and True if they all have values."""
+        """Return the number of rows of a name, and a flag that is True if they all have values."""
         rows = self.rows(name, 1).layout.rows
         return len(rows.labels), rows.holonomic
 
@@ -234,7 +234,7 @@ class CompiledModel:
 
     @cached_property
     def free_bodies(self) -> FreeBodies:
-        """System of bodies with every joint cut."""
+        """Free-body system: the mechanism with every joint cut."""
         from kic.transfer.free_bodies import FreeBodies
 
         return FreeBodies(self.tree, self.length)
@@ -246,7 +246,7 @@ class CompiledModel:
         return tuple(j for j in self.tree.cuts if any(any(getattr(j, key)) for key in laws))
 
     def check_distances(self, rows: Rows, T: np.ndarray, ok: np.ndarray | None) -> None:
-        """Raise an error for NaN coefficients of a distance, whose two points coincide."""
+        """Raise an error if a distance has NaN coefficients because its two points coincide."""
         if not rows.distances or T.dtype.kind == "O":
             return
         if np.isnan(T if ok is None else T[ok.reshape(-1)]).any():
@@ -257,7 +257,7 @@ class CompiledModel:
             )
 
     def check_springs(self, load: np.ndarray, ok: np.ndarray | None) -> None:
-        """Raise an error for NaN loads of a spring, whose two ends coincide."""
+        """Raise an error if a spring has NaN loads because its two ends coincide."""
         if not self.description.springs or load.dtype.kind == "O":
             return
         if not np.isnan(load if ok is None else load[ok]).any():
@@ -271,14 +271,14 @@ class CompiledModel:
 
     @cached_property
     def real(self) -> CompiledModel:
-        """Model of the mechanism without complex step, which solves the position problems."""
+        """Model of the mechanism without complex step, for position problems."""
         return self.description._without_complex_step()._model if self.has_complex_step else self
 
     @cached_property
     def dof(self) -> int:
-        """Number of degrees of freedom at the reference configuration and near it, by the closure's rank.
+        """Number of degrees of freedom at and near the reference configuration, from the rank of the closure.
 
-        Rank does not decide in a singular configuration, which needs the account of `mobility`.
+        In a singular configuration the rank is not conclusive, and the account of `mobility` is used.
         """
         if self.has_complex_step:
             return self.real.dof
@@ -318,7 +318,7 @@ class CompiledModel:
         return found
 
     def positions(self, names: tuple[str, ...]) -> Positions | None:
-        """Return the positions of coordinates some of which are angular velocities; None if all have values.
+        """Return the `Positions` of coordinates that include angular velocities; None if all have values.
 
         Raises
         ------
@@ -340,11 +340,11 @@ class CompiledModel:
         return self.values(names, states) if positions is None else positions.values(positions.of(states))
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
-        """Return the targets of inputs, as many as the degrees of freedom, and their position problem."""
+        """Return the targets and the position problem of inputs, which must be as many as the dof."""
         names, given = self.coordinates, inputs
         if type(given) is np.ndarray and given.shape == (len(names),) and given.dtype == np.float64:
             given = dict(zip(names, given.tolist(), strict=True))
-        # names that were given before need no interpretation
+        # names in the cache need no interpretation
         if not (isinstance(given, Mapping) and self._inputs.keys() >= given.keys()):
             try:
                 given = named_inputs(self.description, inputs)
@@ -362,7 +362,7 @@ class CompiledModel:
         return targets, closure
 
     def _named_input(self, name: str) -> NamedInput:
-        """Return the part or row of a name among inputs, from a cache."""
+        """Return the `NamedInput` of a name, from a cache."""
         found = self._inputs.get(name)
         if found is None:
             part = self.description._parts.get(name)
@@ -463,7 +463,7 @@ class CompiledModel:
         return ""
 
     def _unnamed(self) -> str:
-        """Return the error text for a mechanism with more joint coordinates than degrees of freedom."""
+        """Return the error text for a mechanism that needs named coordinates and has none."""
         head = f"'{self.description.name}' has mobility {self.dof}, and no coordinates are named"
         if not self.dof:
             caveat = self.mobility().caveat()
@@ -494,8 +494,8 @@ class CompiledModel:
     ) -> tuple[str, ...]:
         """Return the labels of the rows where efforts act.
 
-        If none are given, they are the declared `actuators` of the mechanism, or else `default`, by default
-        the coordinates. With `hold_all`, there must be at least as many as the degrees of freedom.
+        If none are given, the declared `actuators` of the mechanism apply, then `default`, then the
+        coordinates. With `hold_all`, there must be at least as many as the degrees of freedom.
         """
         if given is not None:
             names = names_of(given, "actuators")
@@ -535,7 +535,7 @@ class CompiledModel:
         return labels
 
     def unconstrained_coordinates(self, names: tuple[str, ...]) -> str:
-        """Return the names of coordinates that can move in the reference configuration at constant rows."""
+        """Return coordinates that can move from the reference configuration at constant named rows."""
         closure = self.closure(names)
         return closure.transfer.unconstrained_coordinates(closure.rows(self.reference_state)[1][0])
 
@@ -559,7 +559,7 @@ class CompiledModel:
         order : {1, 2, 3}
             Highest order of the rows.
         want : int
-            Requested parts of the dynamics; rows are needed if there are none.
+            Flags of the requested parts of the dynamics; 0 requires rows.
         along : bool
             True for results along motions.
         keep : bool
@@ -578,20 +578,20 @@ class CompiledModel:
             rows = make_rows(self.tree, names) if names else None
             masses, loads = (self.masses, self.loads) if want else (None, None)
             found = Program(transfer, rows, order, masses, loads, want, along, keep, self)
-            # a mutable object that has been exhausted or changed is another question
+            # a mutable argument may be exhausted or change later, and is not a key
             if (is_transfer or isinstance(key[0], _KEYS)) and isinstance(key[1], _KEYS):
                 self._programs[key, order, want, along, keep] = found
         return found
 
     def prepared(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return an object that is made once for a key."""
+        """Return the object of a key, which `make` creates on first use."""
         found = self._prepared.get(key)
         if found is None:
             found = self._prepared[key] = make()
         return found
 
     def rates_of(self, transfer: Transfer, of: str, order: int, states: np.ndarray) -> Coefficients:
-        """Return the coefficients of an output at states (B, S), in the coordinates of a transfer."""
+        """Return the coefficients of an output at states (B, S) with respect to a transfer's coordinates."""
         program = self.program(transfer, of, order)
         return program.coefficients(program.run(states))
 
@@ -618,7 +618,7 @@ class CompiledModel:
 
     @cached_property
     def identity(self) -> IdentityTransfer:
-        """Transfer to the coordinates of an open chain itself."""
+        """Transfer of an open chain to its own coordinates."""
         return IdentityTransfer(self.tree, self.coordinates, self.length)
 
     def transfer_for(self, wrt: str | Iterable[str] | None) -> Transfer:

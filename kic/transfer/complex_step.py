@@ -1,8 +1,8 @@
 """Complex steps through a closure: configurations and coefficients with derivatives of dimensions.
 
-A sensitivity gives a number of the description a tiny imaginary part, which + − × ÷ √ sin cos propagate as an
-exact derivative. Real closed configurations are solved without it. Their imaginary part solves one linear
-system. Redundant closure conditions must hold for the imaginary part, too: a dimension that changes the
+A sensitivity gives a parameter of the description a tiny imaginary part, which + − × ÷ √ sin cos propagate as
+an exact derivative. Real closed configurations are solved without it. Their imaginary part solves one linear
+system. Redundant closure conditions must hold for the imaginary part too: a dimension that changes the
 special shape of an overconstrained linkage raises an error.
 """
 
@@ -23,19 +23,19 @@ from kic.transfer.constraint_system import REDUNDANT_ROW_ATOL
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.program import Program
 
-# Newton is exact to first order after one step; the others refine what was rounded
+# number of Newton steps: one is exact to first order, and the others reduce rounding errors
 _REFINEMENTS = 3
 
 
 class ComplexStepTransfer(CoordinateTransfer):
-    """A transfer of a drawing that carries a complex step; it answers only what closes with the step, too."""
+    """Transfer of a mechanism with a complex step; its results are checked to close with the step."""
 
-    # results are certified
+    # results need the checks of `certify`
     is_compiled = False
     has_complex_step = True
 
     def follow(self, states: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Return closed real states (B, S) with the imaginary part due to dimensions and targets (B, P).
+        """Return closed real states (B, S) with the imaginary parts due to dimensions and targets (B, P).
 
         Raises
         ------
@@ -62,13 +62,13 @@ class ComplexStepTransfer(CoordinateTransfer):
         return states
 
     def _scaled(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values and first order of the chosen and closure rows, without units."""
+        """Return scaled values and first order of the chosen and closure rows."""
         values, G = self.values_and_rates(states)
         return values / self.scale, G / self.scale[:, None] * self.column_scale
 
     @cached_property
     def _floor(self) -> float:
-        """The largest step in what is drawn, lengths as shares of the smallest loop: steps may cancel."""
+        """Largest imaginary part of the geometry; lengths are relative to the smallest loop."""
         geometry, vectors = self.tree.geometry.imag, self.system.rows.vectors.imag
         units = self.system.item_scale
         gears = np.array([item.kind == lay.LINEAR_TERM for item in self.system.rows.source], dtype=bool)
@@ -100,9 +100,9 @@ class ComplexStepTransfer(CoordinateTransfer):
         Raises
         ------
         InputError
-            For states that do not close with the step, as those of another mechanism.
+            For states that do not close with the step, such as states of another mechanism.
         SingularError
-            Where the step contradicts closure conditions that were redundant.
+            If the step contradicts closure conditions that were redundant.
         """
         order = program.order
         if not self.owners or program is self._asked.get(order):
@@ -126,7 +126,7 @@ class ComplexStepTransfer(CoordinateTransfer):
             flat = X.reshape(count, -1)
             largest = np.abs(flat.real).max(axis=1, initial=0.0)
             sizes.append(largest + 1j * np.abs(flat.imag).max(axis=1, initial=0.0))
-            # what the terms of this order are like, and their steps, by the rules of composition
+            # sizes of the terms of this order and of their steps, by the rules of composition
             a, b, c = (*sizes, np.zeros(()), np.zeros(()))[:3]
             terms = (1 + 1j * self._floor) * (a, b + a * a, c + 3 * a * b + a**3)[k - 1]
             left = residuals[k] * units / self.scale[first:].reshape(-1, *(1,) * k)
@@ -136,14 +136,14 @@ class ComplexStepTransfer(CoordinateTransfer):
 
     @cached_property
     def _state_scale(self) -> np.ndarray:
-        """Array (S,) of the units of a state."""
+        """Array (S,) of the scales of the entries of a state."""
         scale = np.ones(self.tree.state_size)
         single = self.tree.cols[:, lay.KIND] <= lay.PRISMATIC
         scale[self.tree.cols[single, lay.STATE]] = self.column_scale[single]
         return scale
 
     def _refuse_rounded(self) -> None:
-        """Raise an error for steps of rounded dimensions, whose loops contradict each other."""
+        """Raise an error for a complex step in a mechanism with contradicting loops of rounded dimensions."""
         if self._floor and self.tolerance and self.system.left_out:
             raise InputError(
                 f"'{self.tree.description.name}' has closure_tolerance = {self.tolerance:g} for rounded "
@@ -155,7 +155,7 @@ class ComplexStepTransfer(CoordinateTransfer):
     def _judge(
         self, left: np.ndarray, size: np.ndarray, worst: np.ndarray, order: int, members: np.ndarray
     ) -> None:
-        """Check that residual steps (B, …, P) are rounding errors of steps of a size (B,)."""
+        """Check that imaginary residuals (B, …, P) are rounding errors of steps of a given size (B,)."""
         allowed = np.maximum(REDUNDANT_ROW_ATOL, 1e3 * EPS * worst) * size
         most = np.abs(left).max(axis=tuple(range(1, left.ndim)), initial=0.0)
         bad = np.flatnonzero(~(most <= allowed))

@@ -1,10 +1,10 @@
-"""Digits lost where loops are nearly singular: each order may lose the closure's condition once more.
+"""Digits lost near singular loops: each order may lose another factor of the closure's condition.
 
 Near a configuration where several motions meet, the closure rows of the square system are nearly dependent,
-with singular values σ_j. Rounding moves the first order by ε/σ_j along each singular direction v_j. The
-next order has the second-order part of the rows on its right side, so an error along v_k reaches v_j with the
-weight u_j·H(v_k, A)/σ_j: large where the rows bend towards the singularity, and not where a σ_j is small
-because a loop is small compared with the others.
+with singular values σ_j. Rounding changes the first order by ε/σ_j along each singular direction v_j. The
+right side of the next order contains the second-order part of the rows, so an error along v_k reaches v_j
+with the weight u_j·H(v_k, A)/σ_j. This weight is large if the rows bend towards the singularity, but not if
+σ_j is small only because a loop is small.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from kic.numerics.tolerances import EPS, ROUNDING_FACTOR
 
-# bound of the rounding error of a solved state, in units of the last digit times the condition
+# bound of the rounding error of a solved state, in units of eps times the condition
 POSITION_FACTOR = 12
 # largest error of each order, in units of that of G. At the distance s from a turning point of the inputs
 # G is proportional to 1/s, I* to 1/s², H to 1/s³, P* to 1/s⁴ and D to 1/s⁵
 _ORDER_FACTORS = {1: 1, 2: 4, 3: 5}
-# condition of inputs below which solved states count as exact, and that beyond which a double root of the
-# closure keeps half the digits all the same
+# condition of inputs below which solved states count as exact, and the largest that counts: a double root of
+# the closure keeps half the digits
 _CONDITION_MIN, _CONDITION_MAX = 1e3, 4 * EPS**-0.5
 
 
 def larger(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    """Return the larger of two errors of each member (B,); None means no error."""
+    """Return the larger of two errors (B,) for each member; None means no error."""
     if one is None or other is None:
         return other if one is None else one
     return np.fmax(one, other)
@@ -51,11 +51,11 @@ def error_amplification(
     Returns
     -------
     float
-        As a share of the answer.
+        Error relative to the result.
 
     Examples
     --------
-    Two rows that differ by 1e-6, and where they differ they bend:
+    Two rows that differ by 1e-6, straight and bent:
 
     >>> import numpy as np
     >>> closing = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + 1e-6, 0.0]])
@@ -82,11 +82,11 @@ def position_amplification(
     tensors: Sequence[np.ndarray],
     curvature: Callable[[np.ndarray], np.ndarray],
 ) -> float:
-    """Return the largest relative error of coefficients that comes from the error of a solved state.
+    """Return the largest relative error of coefficients due to the error of a solved state.
 
     Near a turning point of the inputs every order has an error of a few eps κ², with κ the condition of all
-    rows. Near a bifurcation of the closure each further order has the factor κ once more, unless the
-    coefficients grow with it.
+    rows. Near a bifurcation of the closure each further order has another factor κ, unless the coefficients
+    grow with it.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ def position_amplification(
         position = np.minimum(known[0] / known, _CONDITION_MAX)
     position[position < _CONDITION_MIN] = 0
     worst = error = _reach(U, sigma, W, A, curvature) @ position
-    # motions of the closure alone do not slow down the inputs: their rates stay of the size of one
+    # at a bifurcation of the closure alone A does not grow
     largest = max(1.0, float(np.linalg.norm(A, 2)))
     step = _reach(U, sigma, V, A, curvature) / largest
     for order, T in enumerate(tensors[1:], 2):
-        # errors and coefficients along each v_j, in units of what coefficients are at a turning point
+        # errors and coefficients along each v_j, in units of the coefficients at a turning point
         error = step @ error
         size = np.abs(V @ T.reshape(len(T), -1)).max(axis=1) / largest ** (2 * order - 1)
         worst = np.maximum(worst, error / np.maximum(1.0, size))

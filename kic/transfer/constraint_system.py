@@ -16,30 +16,30 @@ from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Layout, Query, output_layout
 from kic.kinematics.tree import SMALL, SMALLEST, Tree
 
-# largest residual of a redundant closure row, whatever the condition
+# largest residual of a redundant closure row at any condition
 REDUNDANT_ROW_ATOL = 1e-9
-# Residual of a closure row, as a share of its scale, up to which a state given to an evaluator is closed.
-# States in single precision, or written with eight digits, have a few times 1e-7. It changes results by about
-# as much of themselves, times their condition.
+# Scaled residual of a closure row up to which a state given to an evaluator counts as closed. States in
+# single precision, or written with eight digits, have a few times 1e-7. The relative error of results is
+# about the residual times their condition.
 STATE_CLOSURE_RTOL = 1e-6
-# masks of kinds of items, of which -1 is the last: rows linear in the coordinates of the tree, and lengths
+# masks of item kinds (-1 is the last): rows linear in the coordinates of the tree, and lengths
 LINEAR, _LONG = np.zeros((2, 16), dtype=bool)
 LINEAR[[lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE]] = True
 _LONG[[lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2]] = True
-# an order of elimination prefers zeros to size within this share
+# pivots above this share of the largest of their column may be chosen for sparsity
 PIVOT_SHARE = 0.1
-# lever arm of rows whose derivatives have no bound: no step along them is proved
+# lever arm of rows with unbounded derivatives: no step along them is proved
 UNBOUNDED = 1e9
 # An entry below this share of its row is rounding. It counts as a zero in the order of elimination.
 ZERO_SHARE = 1e-12
-# Sizes that differ by less are equal. A choice among equals goes by index, not by the last bit.
+# Sizes that differ by less are equal, and the lowest index among them is chosen.
 TIE_RTOL = 1e-6
 # estimated cost of one configuration (µs), for sharing a batch among threads
 _START, _PER_COLUMN = 1.0, 0.3
 
 
 def joined(rows: Rows, values: np.ndarray, join: np.ufunc) -> np.ndarray:
-    """Join in place the values (n, …) of items that are terms of one sum; the last has that of all."""
+    """Accumulate `values` (n, …) in place by `join`, over items that are terms of one sum."""
     starts = rows.items[:, lay.ROW]
     for k in np.flatnonzero(starts[1:] == starts[:-1]):
         values[k + 1] = join(values[k], values[k + 1])
@@ -47,7 +47,7 @@ def joined(rows: Rows, values: np.ndarray, join: np.ufunc) -> np.ndarray:
 
 
 def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> np.ndarray:
-    """Return the scale (n,) of the rows of each item: a length for lengths, 1 for the others.
+    """Return the scale (n,) of the rows of each item: a length for lengths, 1 for other items.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> n
 
 
 def row_scales(tree: Tree, rows: Rows, length: float) -> np.ndarray:
-    """Return the scale (P,) of each requested row, with one length for all."""
+    """Return the scale (P,) of each requested row, with one length for all rows."""
     scales = item_scales(rows, length, column_scales(tree, length))[rows.item_of]
     return scales if rows.select is None else scales[rows.select]
 
@@ -79,13 +79,13 @@ def column_scales(tree: Tree, length: float) -> np.ndarray:
 
 
 def moving(tree: Tree, rows: Rows) -> np.ndarray:
-    """Return a mask (n, M) of the columns that move one side of each item against the other."""
+    """Return a mask (n, M) of the columns that move one side of each item relative to the other."""
     b, a = rows.items[:, lay.FRAME_B], np.maximum(rows.items[:, lay.FRAME_A], -1)
     return joined(rows, tree.paths[b] ^ tree.paths[a], np.logical_or)
 
 
 def ends_of(tree: Tree, item: Item) -> list[np.ndarray]:
-    """Return the reference points of an item: that on frame B, and that on frame A if it has one."""
+    """Return the reference points of an item: on frame B, and on frame A if the item has one."""
     ends = []
     for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
         point = np.asarray(local, dtype=tree.scalar)
@@ -99,10 +99,11 @@ def ends_of(tree: Tree, item: Item) -> list[np.ndarray]:
 def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, closing: int) -> np.ndarray:
     """Return the characteristic length of each item: the extent of its turning joints and its points.
 
-    It is measured in the reference configuration. A loop of micrometres in a mechanism of metres has its own
-    length. The stroke of sliders is unknown: items on them have the length of the whole mechanism, except the
-    last `closing` items, which constrain them. Of these, items that one joint moves have that length too: a
-    distance to it can be rounding. Directions and turns have no size. `columns_of` is that of `moving`.
+    It is measured in the reference configuration. A loop of micrometres in a mechanism of metres thus has a
+    small length. The stroke of sliders is unknown: items on them have the length of the whole mechanism,
+    except the last `closing` items, which constrain them. A closing item that only one joint moves has that
+    length too, because its distance to the joint can be rounding. Directions and angles keep `length`, which
+    is not used. `columns_of` is the mask of `moving`.
     """
     count, slides = len(rows.items), tree.cols[:, lay.KIND] == lay.PRISMATIC
     sizes = np.full(count, length)
@@ -119,38 +120,38 @@ def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, clo
 
 
 def lever_arm(tree: Tree, item: Item) -> float:
-    """Return the longest lever arm of an item whose rows are lengths, sliders as in the drawing."""
+    """Return the longest lever arm of an item whose rows are lengths, with sliders at their reference."""
     b, a = tree.paths[[item.frame_b, max(item.frame_a, -1)]]
     sides = [[tree.zero_origins[n] for n in np.flatnonzero(side)] for side in (b & ~a, a & ~b)]
     ways = [[*side, end] for side, end in zip(sides, ends_of(tree, item), strict=False)]
     if item.kind == lay.DOT2 and len(ways) > 1:
-        # its direction turns with frame A: along the links from one end to the other
+        # its direction turns with frame A: add the links from one end to the other
         ways = [[*ways[1][::-1], *ways[0]]]
     return max([float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways])
 
 
 class ConstraintSystem:
-    """Rows s(φ) that are chosen as coordinates, named or `held` without a name, then all of the closure c(φ).
+    """Rows s(φ) chosen as coordinates, named or `held` without a name, then all closure rows c(φ).
 
-    They are the intermediate coordinates w and the partition of φ and e in (4-6) to (4-17). The rows that
-    stay free are y (4-30). The source takes some of the tree's coordinates; here they are any rows.
+    They are the intermediate coordinates w and the partition of φ and e in (4-6) to (4-17). The free rows are
+    y (4-30). The source chooses coordinates of the tree; here any rows can be chosen.
 
     Attributes
     ----------
     rows : Rows
-        All rows of their items; `picked` (P,) are those that count, `n_chosen` of them the chosen ones.
+        All rows of the items. The `picked` (P,) rows are used; the first `n_chosen` of these are chosen.
     owners : list of str
-        Joint of every closure row.
+        Joint or other part that imposes each closure row.
     scale : (P,)
         Scale by which each picked row is divided.
     column_scale : (M,)
         Scale of each coordinate of the tree: a characteristic length for sliders.
     smallest : float
-        The smallest length by which a row is divided.
+        Smallest length by which a row is divided.
     moving : (n, M) bool
-        Columns that move one side of each item against the other.
+        Columns that move one side of each item relative to the other.
     allowed : float
-        Largest residual of redundant closure rows that needs no judgement by the condition.
+        Largest residual of redundant closure rows that is accepted at any condition.
     closed_within : float
         Largest scaled residual of the closure rows of states that evaluators accept.
     is_closing : (n,) bool
@@ -188,7 +189,7 @@ class ConstraintSystem:
         sizes = own_sizes(tree, self.rows, self.moving, length, len(closing))
         self.smallest = float(sizes.min(initial=length))
         self.column_scale = column_scales(tree, length)
-        # a slider is as long as the smallest of the loops that hold it
+        # the scale of a slider is that of the smallest loop that constrains it
         slides = tree.cols[:, lay.KIND] == lay.PRISMATIC
         closed_by = len(items) - len(closing)
         for columns, size in zip(self.moving[closed_by:], sizes[closed_by:], strict=True):
@@ -200,7 +201,7 @@ class ConstraintSystem:
 
     @cached_property
     def has_true_coordinates(self) -> bool:
-        """True if chosen rows are true coordinates, or become so with rotation vectors for whole balls."""
+        """True if the only chosen rows without values are all three of some ball joints."""
         tree, chosen = self.tree, self.chosen
         bare = {label for label, has in zip(chosen.labels, chosen.valued, strict=True) if not has}
         balls = [tree.columns[n : n + 3] for n in tree.balls if tree.columns[n] in bare]
@@ -208,7 +209,7 @@ class ConstraintSystem:
 
     @cached_property
     def goal(self) -> np.ndarray:
-        """Array (height,) of the values of all rows in the kernels if every chosen value is zero."""
+        """Array (height,) of the values of all rows in the kernels at zero values of the chosen rows."""
         goal = np.zeros(self.rows.height)
         for row, drawn in self.rows.offsets:
             goal[row] -= drawn
@@ -216,10 +217,10 @@ class ConstraintSystem:
 
     @cached_property
     def levers(self) -> np.ndarray:
-        """Lever arms (n,) of the items, scaled, no less than the unit of a slider; 0 for linear items.
+        """Scaled lever arms (n,) of the items, at least the scale of their sliders; 0 for linear items.
 
-        The k-th derivative of their rows along x is at most this times ‖x‖₁ᵏ, over the columns that move
-        them.
+        The k-th derivative of a row along x is at most its lever arm times ‖x‖₁ᵏ, over the columns that move
+        the row.
         """
         kinds = self.rows.items[:, lay.ITEM]
         made = np.where(LINEAR[kinds], 0.0, 1.0)
@@ -245,7 +246,7 @@ class ConstraintSystem:
         return found
 
     def no_choice(self) -> np.ndarray:
-        """Return an empty choice, for queries that need none."""
+        """Return a table of zeros in place of a choice, for queries without one."""
         return np.zeros((lay.CHOICE_HEIGHT, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -258,7 +259,7 @@ class ConstraintSystem:
         choice[lay.ELIMINATED, :size] = order
         choice[lay.UNUSED_ROW, : len(rest)] = others
         choice[lay.UNUSED_ITEM, : len(rest)] = item_of[others]
-        # which coordinate a row is; none of the closure's
+        # index of the coordinate of each row; -1 for closure rows
         choice[lay.INPUT, :size] = np.where(use < self.n_chosen, use, -1)
         return choice
 
@@ -274,22 +275,22 @@ def system_query(
     keep: bool = False,
     layout: Layout | None = None,
 ) -> Query:
-    """Return the query in the coordinates of a system: φ to some order, rows, I*, P* and loads.
+    """Return the query in the coordinates of a system: φ up to an order, rows, I*, P* and loads.
 
     Parameters
     ----------
     system : ConstraintSystem
         The coordinates.
     order : {1, 2, 3}
-        Order to which φ is known.
+        Order up to which φ is computed.
     rows, asked : Rows, int, optional
         Requested rows, and their order.
     masses, loads : Masses, Loads, optional
-        For I* and P*; for loads and damping.
+        Masses for I* and P*; loads for load and damping.
     keep : bool
         True to keep the table of φ among the results.
     layout : Layout, optional
-        Layout of results along motions, which have a kernel of their own.
+        Layout of results along motions; it selects the kernel for motions.
     """
     along = layout is not None
     size, own, tree = 1 if want & lay.WANT_CURVATURE else system.n_chosen, system.rows, system.tree
@@ -333,7 +334,7 @@ def system_query(
 
 
 def _has_ordered(tree: Tree, rows: Rows) -> bool:
-    """Return True if the second order of rows depends on the order of differentiation, beyond ω."""
+    """Return True if rows other than ω have a second order that depends on the order of differentiation."""
     kinds, frames, others = rows.items[:, [lay.ITEM, lay.FRAME_B, lay.FRAME_A]].T
     turning = tree.cols[frames[kinds == lay.COORDINATE], lay.KIND] > lay.PRISMATIC
     relative = (kinds == lay.RELATIVE_OMEGA) | ((kinds == lay.OMEGA) & (others != lay.NONE))
@@ -341,7 +342,7 @@ def _has_ordered(tree: Tree, rows: Rows) -> bool:
 
 
 def elimination_order(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and columns of a square system (M, M) in an order that keeps zeros (Markowitz).
+    """Return the order of rows and columns that preserves sparsity in a square system (M, M) (Markowitz).
 
     The order does not depend on rounding: among pivots of equal cost and equal size the first is taken.
     """

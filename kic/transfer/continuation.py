@@ -1,9 +1,9 @@
 """Numerical continuation of closed states to target values of the chosen rows, on one branch.
 
 The targets move along a straight line from the values of the start. Compiled steps follow them first (see
-`kernels.newton`). Predictor–corrector steps in NumPy, with a predictor of second order, complete the path.
-Every step is certified by a Newton–Kantorovich test: no singular configuration lies between its ends, and
-both are on one branch. The end of a path may itself be a dead centre.
+`kernels.newton`). Predictor–corrector steps in NumPy, with a second-order predictor, complete the path.
+A Newton–Kantorovich test certifies every step: no singular configuration lies between its ends, and
+both are on one branch. Only the end of a path may be a dead centre.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from kic.numerics.tolerances import CONDITION_MAX, EPS, RANK_RTOL
 from kic.transfer.closure import LOOP_DRIFT_RTOL, Closure
 from kic.transfer.coordinate_transfer import TRIES, TRIES_MAX
 
-# inputs drive a configuration if the condition of all rows there is below this
+# largest condition of all rows at which inputs drive a configuration
 FOLLOWED_CONDITION_MAX = CONDITION_MAX**0.5
-# largest turn of a step (rad), and largest ratio of the second-order part of the predictor to the first
+# largest angle of a step (rad), and largest ratio of the second-order part of the predictor to the first
 TURN_MAX, BEND_MAX = 1.0, 0.375
-# largest correction, over the condition: other branches are at least as far as the nearest singular
-# configuration, about one over the condition (Kantorovich). The second value applies where a path ends in a
-# singular configuration (rad, lengths)
+# Largest correction times the condition, and smallest bound on corrections (rad, lengths), for paths that end
+# in a singular configuration. Other branches are at least as far as the nearest singular configuration, about
+# one over the condition (Kantorovich).
 CORRECTION_FACTOR, CORRECTION_MIN = 0.2, 3e-3
 # largest excursion of the Newton iteration, in units of the largest correction
 EXCURSION_FACTOR = 2.0
 # a step is certified along chords: their largest number and approximate length (rad, lengths)
 CHORDS_MAX, CHORD_LENGTH = 12, 0.05
-# largest distance of a dead centre at the end of a path from the last certified state (rad, lengths). No
-# certificate exists at a dead centre, and a gap of about the square of this distance would be missed
+# Largest distance of a dead centre at the end of a path from the last certified state (rad, lengths). A dead
+# centre cannot be certified, and a gap of about the square of this distance would be missed.
 DEAD_CENTRE_DISTANCE_MAX = 3e-4
 # smallest share of the second-order part of the rows, outside the range of the first order, that counts
 CURVATURE_MIN = 1e-4
-# relative difference of a start's values from the targets that is rounding
+# relative difference between values of a start and the targets that counts as rounding
 SAME_VALUE_RTOL = 8 * EPS
-# above this condition a configuration counts as singular: a double root is known to half the digits only
+# condition above which a configuration counts as singular: a double root has half the digits
 SINGULAR_CONDITION = 1e5
-# largest number of steps, and steps between checks of progress. A path is too long if the steps that remain,
-# each longer than the longest one so far by the factor, would not complete it
+# Largest number of steps, steps between checks of progress, and a factor. A path is too long if the remaining
+# steps, each the factor times the longest one so far, would not complete it.
 CONTINUATION_STEPS_MAX, CHECK_STEPS, SPEEDUP_MAX = 2000, 200, 50
-# share of the mean step below which steps shrink, as they do towards a dead centre
+# share of the mean step below which steps are shrinking, as towards a dead centre
 SHRUNK_STEP_FACTOR = 0.1
-# a path of more turns of one input is shortened by whole periods, if its period has at most so many turns
+# number of turns of one input above which a path is shortened by whole periods, and longest period in turns
 TURNS_MAX, PERIOD_MAX = 16, 8
 # largest distance of a state after a period from the one before (rad, lengths)
 PERIOD_ATOL = 1e-9
@@ -55,8 +55,8 @@ PERIOD_ATOL = 1e-9
 CONTINUATION_STEP_MIN = 1e-11
 # the reason of failed members where reasons are not requested
 NO_REASON = "its path ended before"
-# starts within a radian, or the characteristic length, of a singular one, from which a target is sought,
-# and most members for which this is done: it takes up to 50 ms, and messages have three reasons
+# number of starts around a singular start (rad, characteristic length) from which a target is sought, and
+# largest number of members for which this is done: it takes up to 50 ms, and messages have three reasons
 REACH_STARTS, SOUGHT_MAX = 8, 3
 # condition above which the end of a path is reported as a dead centre
 DEAD_CENTRE_FACTOR = 100.0
@@ -71,7 +71,7 @@ class Outcome:
     states : (B, S)
         Closed configurations; for members that failed, the last one on their path.
     reasons : list of str
-        The reason of each member that failed; '' for members that converged.
+        Reason for each member that failed; '' for members that converged.
     share : (B,)
         Completed share of the path from start to target.
     """
@@ -82,10 +82,10 @@ class Outcome:
 
 
 def placed(closure: Closure, start: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return closed states (B, S) with bodies on free joints at their poses among the targets (B, P).
+    """Return closed states (B, S) with bodies on free joints moved to their poses among the targets (B, P).
 
-    This is done for bodies with which no other row moves. Their motion closes the loops all along, and stays
-    on the branch.
+    This is done for bodies that move no other row. The loops stay closed during their motion, which stays on
+    the branch.
     """
     t = closure.transfer
     item = t.system.rows.item_of[t.system.picked]
@@ -134,7 +134,7 @@ def continue_from(
     share: np.ndarray,
     want_reasons: bool,
 ) -> Outcome:
-    """Complete the results of `Closure.track`: states (B, S) after a share (B,) of their paths."""
+    """Continue the results of `Closure.track`, states (B, S) after a share (B,) of their paths."""
     reasons = [""] * len(start)
     far = np.flatnonzero(share < 1)
     if far.size:
@@ -164,12 +164,11 @@ def continue_from(
 def _without_periods(
     closure: Closure, start: np.ndarray, target: np.ndarray
 ) -> tuple[np.ndarray, float, str] | None:
-    """Return a start (S,) whole periods closer to a target (1, P), the share of the path, and a reason.
+    """Return a start (S,) whole periods closer to a target (1, P), the skipped share, and a failure reason.
 
-    One revolute input turns, the others keep their values. If the configuration after some turns equals that
-    of the start (1, S) except for whole turns of joints, all rows repeat, and so does the branch. The reason
-    is '' unless the angles are so large that their rounding opens the loops. Return None for paths that are
-    short or not periodic.
+    One revolute input turns, and the others keep their values. A path is periodic if the configuration after
+    some turns equals the start (1, S) except for whole turns of joints. The reason is '' unless the angles
+    are so large that their rounding opens the loops. Return None for paths that are short or not periodic.
     """
     t = closure.transfer
     values = closure.rows(start)[0][:, : t.size] * t.scale[: t.size]
@@ -210,9 +209,9 @@ def _is_angle(closure: Closure, row: int) -> bool:
 
 
 def _known_turns(closure: Closure, G: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return the largest turn (B,) of a joint that a change (B, P) of the rows determines on any path.
+    """Return the largest rotation (B,) of a joint that a change (B, P) of the rows determines on any path.
 
-    Rows with a constant gradient, such as coordinates, gears and racks, are linear equations for the turns.
+    Rows with a constant gradient, such as coordinates, gears and racks, are linear equations for angles.
     """
     linear = closure.constant_rows
     if not linear.any():
@@ -225,7 +224,7 @@ def _known_turns(closure: Closure, G: np.ndarray, change: np.ndarray) -> np.ndar
 
 
 def _has_values(closure: Closure, states: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return a mask of closed states (B, S) that have the target's values and are determined by them.
+    """Return a mask of closed states (B, S) that have the target values and are determined by them.
 
     At a dead centre the rows leave one direction v free to first order. They determine the state to second
     order if H(v, v) is outside the range of the first order.
@@ -267,7 +266,7 @@ def _continue_in_steps(
     regular = condition_number(closure.rows(start)[1]) < FOLLOWED_CONDITION_MAX
     # compiled steps reach closer to a dead centre than the condition at which steps may start here
     going = regular & ((worst < FOLLOWED_CONDITION_MAX) | (share > 0))
-    # a step turns no joint by more than a bound
+    # the rotation of a joint in one step is bounded
     turn = _known_turns(closure, G, closure.residual(goal, values))
     too_long = turn > CONTINUATION_STEPS_MAX * TURN_MAX
     going &= ~too_long
@@ -285,7 +284,7 @@ def _continue_in_steps(
             break
         predictor = _Predictor(closure, states[k], values[k], G[k], goal[k])
         part = np.minimum(predictor.longest(), step[k] / (1 - share[k]))
-        # near a dead centre, which may be the end, one step to the goal is tried from each certified state
+        # near a dead centre, the possible end, one step to the goal is tried from each certified state
         whole = fresh[k] & (worst[k] > SINGULAR_CONDITION / 10)
         part[(part > 0.999) | whole] = 1.0
         predicted = predictor.predict(part)
@@ -302,7 +301,7 @@ def _continue_in_steps(
                 distance(t.tree, states[k], found, t.column_scale).max(axis=1, initial=0.0)
                 <= DEAD_CENTRE_DISTANCE_MAX
             )
-        # branches meet at singular configurations: a path that touches one could change its branch
+        # branches meet at singular configurations, where a path could change its branch
         good &= dead | (worse <= SINGULAR_CONDITION)
         some = np.flatnonzero(good & ~dead)
         if some.size:
@@ -337,7 +336,7 @@ def _continue_in_steps(
 
 
 class _Predictor:
-    """Path of a batch from its states to its goal, predicted to second order.
+    """Second-order prediction of the path of a batch from its states to its goal.
 
     Parameters
     ----------
@@ -372,7 +371,7 @@ class _Predictor:
         self.second = np.einsum("bnp,bp->bn", inverse, second)
 
     def _curvature(self, rate: np.ndarray) -> np.ndarray:
-        """Return H(φ', φ') of all rows, scaled."""
+        """Return the scaled H(φ', φ') of all rows."""
         t = self.closure.transfer
         return t.curvature(self.states, rate) / t.scale
 
@@ -406,10 +405,10 @@ class _Predictor:
     def certified(
         self, some: np.ndarray, part: np.ndarray, predicted: np.ndarray, found: np.ndarray
     ) -> np.ndarray:
-        """Return a mask of the steps of members `some` that certainly stay on their branch.
+        """Return a mask of the steps of members `some` that are proved to stay on their branch.
 
-        The curve is the prediction plus a cubic term, so that it ends in the state found. It is divided into
-        intervals with a node in the middle, each of which is tested like the chords of `kernels.newton`.
+        The curve is the prediction plus a cubic term that makes it end in the state found. Its intervals have
+        a node in the middle, and are tested like the chords of `kernels.newton`.
         """
         closure, t, count = self.closure, self.closure.transfer, len(some)
         own = _Predictor.__new__(_Predictor)
@@ -448,7 +447,7 @@ def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _failure_reason(
     closure: Closure, start: np.ndarray, reached: np.ndarray, goal: np.ndarray, share: float, regular: bool
 ) -> str:
-    """Return the reason why one member did not reach its goal, and the last values on its path."""
+    """Return the reason why one member did not reach its goal, with the last values on its path."""
     tried, residual = closure.newton(reached, goal)
     elsewhere = closure.failure_reasons(tried, residual)[0]
     if "wrong way" in elsewhere:
@@ -468,7 +467,7 @@ def _failure_reason(
 
 
 def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
-    """Return a description of the configuration (1, S) at which a path from another one ends."""
+    """Return a description of the configuration `reached` (1, S) at which a path ends."""
     t = closure.transfer
     before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))
@@ -482,7 +481,7 @@ def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
 
 
 def _out_of_reach_reason(closure: Closure, start: np.ndarray, goal: np.ndarray) -> str:
-    """Return the excess of a goal (1, P) that no start around a singular one (1, S) leads to, else ''."""
+    """Return text on the smallest residual if no start near a singular one reaches a goal (1, P), else ''."""
     tree = closure.transfer.tree
     steps = np.random.default_rng(0).uniform(-1, 1, (REACH_STARTS, tree.size)) * closure.transfer.column_scale
     with np.errstate(invalid="ignore"):  # quaternions without a direction
@@ -495,7 +494,7 @@ def _out_of_reach_reason(closure: Closure, start: np.ndarray, goal: np.ndarray) 
 
 
 def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
-    """Return the motions that the inputs leave free at a configuration that they cannot drive."""
+    """Return text on the motions that inputs leave free at a configuration that they cannot drive."""
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
         return "it starts where a distance among its inputs is zero and has no direction"
@@ -509,7 +508,7 @@ def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
 
 
 def _values_reached(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
-    """Return the values of the chosen rows at one configuration, and the goals."""
+    """Return text with the values of the chosen rows at one configuration, and their goals."""
     t = closure.transfer
     values = closure.rows(states)[0]
     missing = closure.residual(goal, values)[0] * t.scale

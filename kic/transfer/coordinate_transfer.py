@@ -5,8 +5,8 @@ Chosen rows s(φ) = q and independent rows of the closure c(φ) = 0 are stacked 
 4-23); to third likewise (3-47). The matrix is the same at every order.
 
 A compiled kernel solves the system with the closure rows that are independent in the reference
-configuration. Where these are ill-conditioned, rows are chosen again for the configuration, and its condition
-decides if there is a result.
+configuration. Where these are ill-conditioned, rows are chosen again for the configuration, and an error is
+raised if they are ill-conditioned too.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from kic.transfer.closure import Closure
     from kic.transfer.mobility import Mobility
 
-# steps that are tried on a way to a near target, and to any
+# largest numbers of steps on a path to a near target, and to any target
 TRIES, TRIES_MAX = 100, 4000
 
 
 def open_error(
     name: str, key: str, reasons: Sequence[str], numbered: Numbered, failed: np.ndarray, **numbers: Any
 ) -> InputError:
-    """Return the error for states some of which, those with a reason, do not close the loops."""
+    """Return the error for states that do not close the loops: those with a reason other than ''."""
     bad = [k for k, why in enumerate(reasons) if why]
     return InputError(
         f"A state of '{name}' must be closed{numbered.named(bad[0])}, but {reasons[bad[0]]}. Close it with "
@@ -72,9 +72,9 @@ class NewtonTables(NamedTuple):
     chosen : (m,) ndarray or slice
         Rows that are the coordinates.
     goal : (height,) ndarray
-        Values of all rows at which loops are closed and coordinates are zero.
+        Values of all rows with loops closed and coordinates zero.
     origin : (m,) ndarray
-        Values of the chosen rows where the coordinates are zero.
+        Values of the chosen rows at zero coordinates.
     """
 
     query: Query
@@ -84,10 +84,10 @@ class NewtonTables(NamedTuple):
 
 
 class CoordinateTransfer:
-    """From a tree to the coordinates of some names, for any configuration of the mechanism.
+    """Transfer from a tree to named coordinates, for any configuration of the mechanism.
 
     The tensors of the tree (4-3) to (4-5) are not formed. Parallel mechanisms, built in (4-42) to (4-64) from
-    models of their legs, need no other method: all loops enter one system.
+    models of their legs, need no special method: all loops enter one system.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class CoordinateTransfer:
     tolerance : float
         Relative length within which a redundant closure row may contradict the others.
     held : list of Item
-        Further chosen rows, without names: those of bodies whose pose is given.
+        Further chosen rows, without names: those of bodies with a given pose.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class CoordinateTransfer:
         self.chosen = self.system.chosen
         self.labels, self.holonomic = self.chosen.labels, self.chosen.holonomic
         self.has_euler = bool(self.chosen.euler)
-        # rows are computed in the coordinates of the whole mechanism, so that small loops have larger errors
+        # rounding is relative to the whole mechanism, and larger relative to a small loop
         self.growth = length / self.system.smallest
         # number of the coordinates
         self.size = self.system.n_chosen
@@ -135,7 +135,7 @@ class CoordinateTransfer:
 
     @cached_property
     def is_compiled(self) -> bool:
-        """True if one kernel call evaluates any regular configuration, without other checks."""
+        """True if one kernel call evaluates any regular configuration without further checks."""
         return self.choice is not None and not self.has_euler
 
     @cached_property
@@ -162,7 +162,7 @@ class CoordinateTransfer:
 
     @cached_property
     def linear_map(self) -> np.ndarray | None:
-        """Map A (M, m) if it is the same in all configurations, because all rows are linear; else None."""
+        """Map A (M, m) if all rows are linear, so that it is constant; else None."""
         if not LINEAR[self.system.rows.items[:, lay.ITEM]].all() or self.choice is None:
             return None
         scaled = self.scaled_rates(self.tree.reference_state)[0]
@@ -177,7 +177,7 @@ class CoordinateTransfer:
 
     @cached_property
     def _own(self) -> Query:
-        """Query for values and first order of the system's own rows in the tree's coordinates."""
+        """Query for values and first order of the system's rows in the tree's coordinates."""
         return system_query(self.system, 1)
 
     def values_and_rates(
@@ -185,7 +185,7 @@ class CoordinateTransfer:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return values (B, P) of the chosen rows and then all closure rows, and G^w (B, P, M), unscaled.
 
-        `query` has the rows if their constants differ from the system's own.
+        `query` replaces the query for the rows if their constants differ from those of the system.
         """
         system = self.system
         height, size = system.rows.height, system.tree.size
@@ -205,14 +205,14 @@ class CoordinateTransfer:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Continue closed states (B, S) to targets (B, P), in steps that are proved to stay on their branch.
 
-        `query` has the rows if their constants differ from the system's own.
+        `query` replaces the query for the rows if their constants differ from those of the system.
 
         Returns
         -------
         states : (B, S)
             Last closed state of each member.
         share : (B,)
-            Share of the path that was completed: 1 for members that converged.
+            Completed share of the path: 1 for members that converged.
         """
         own, chosen, closed, origin = self.newton_tables
         query = query or own
@@ -268,7 +268,7 @@ class CoordinateTransfer:
         return found
 
     def solve(self, states: np.ndarray, order: int) -> Table:
-        """Solve for φ, A, B, C of the tree's coordinates at states (B, S), up to an order of at most 3."""
+        """Solve for φ, A, B, C of the tree's coordinates at states (B, S), up to order 1, 2 or 3."""
         return self._program(False, order).run(states)
 
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
@@ -306,11 +306,11 @@ class CoordinateTransfer:
         return np.ascontiguousarray(T[:, self.size :].reshape(len(T), order, size).swapaxes(0, 1))
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
-        """Return the tensors, which have the order of the coordinates."""
+        """Return the tensors unchanged: they have the order of the coordinates."""
         return tensors
 
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Return the error (B, m) of the diagonal of I*, from that (M,) in the tree's coordinates."""
+        """Return the error (B, m) of the diagonal of I* from the error (M,) in the tree's coordinates."""
         return moved_error(error, self.jets(states, 1)[0])
 
     def tree_table(self, states: np.ndarray) -> np.ndarray | None:
@@ -320,17 +320,17 @@ class CoordinateTransfer:
     def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
         """Return the condition (B,) of states that must be closed and regular; see `Closure.check`.
 
-        `closure` returns the position problem of some coordinates.
+        `closure` returns the position problem of named coordinates.
         """
         return closure(self.names).check(states, self.system.closed_within)
 
     @cached_property
     def choice(self) -> np.ndarray | None:
-        """Chosen rows and order of elimination of the reference configuration; None where it is singular."""
+        """Chosen rows and order of elimination at the reference configuration; None if it is singular."""
         return self.choice_at(self.tree.reference_state)
 
     def choice_at(self, state: np.ndarray) -> np.ndarray | None:
-        """Return the rows and order of elimination of a closed state (1, S); None where it is singular."""
+        """Return chosen rows and order of elimination at a closed state (1, S); None if it is singular."""
         scaled = self.scaled_rates(state)[0]
         if not np.isfinite(scaled).all():  # Euler angles in gimbal lock
             return None
@@ -341,12 +341,12 @@ class CoordinateTransfer:
         return self._packed(scaled[use], use)
 
     def _packed(self, scaled: np.ndarray, use: np.ndarray) -> np.ndarray:
-        """Return the kernel's table of chosen rows, with an order of elimination that keeps zeros."""
+        """Return the kernel's table of rows `use`, with an order of elimination that preserves sparsity."""
         rows, columns = elimination_order(scaled)
         return self.system.packed_choice(use[rows], columns)
 
     def scaled_rates(self, states: np.ndarray) -> np.ndarray:
-        """Return G^w (B, P, M) of the chosen rows and then all closure rows, without units."""
+        """Return the scaled G^w (B, P, M) of the chosen rows and then all closure rows."""
         return self.values_and_rates(states)[1] / self.system.scale[:, None] * self.system.column_scale
 
     def first_order(self, state: np.ndarray) -> np.ndarray:
@@ -367,9 +367,9 @@ class CoordinateTransfer:
         return condition_shares(G[self.size :])
 
     def gimbal_error(self, states: np.ndarray, order: int) -> np.ndarray:
-        """Return errors (B,) that Euler angles among the coordinates cause in an order.
+        """Return the relative errors (B,) that Euler angles among the coordinates cause in an order.
 
-        The rates of their direction cosines are those of a rotation of size one, see `gimbal_errors`.
+        A rotation of size one is assumed for their direction cosines, see `gimbal_errors`.
 
         Raises
         ------
@@ -399,10 +399,10 @@ class CoordinateTransfer:
         states : (B, S) ndarray
             States; those that are not finite are not checked.
         numbered : Numbered, optional
-            Places of the states in their batch, for the error text.
+            Indices of the states in their batch, for the error text.
         within : float, optional
-            Largest residual, scaled, that is allowed; by default that of states given to evaluators. It is
-            at least `closure_tolerance`.
+            Largest allowed scaled residual, at least `closure_tolerance`; by default that of states given to
+            evaluators.
         key : str
             Argument that holds the states.
 
@@ -410,7 +410,7 @@ class CoordinateTransfer:
         ------
         InputError
             For states that do not close. It carries `key`, `failed`, `joint` and the `residual` of the first,
-            as a share of the length by which its loop is measured, or in rad.
+            as a share of the length of its loop, or in rad.
         """
         if not self.owners:
             return
@@ -436,7 +436,7 @@ class CoordinateTransfer:
         )
 
     def recover(self, program: Program, out: Table, states: np.ndarray, applied: np.ndarray) -> None:
-        """Evaluate doubtful members again with rows chosen for each; check their condition."""
+        """Evaluate doubtful members again with rows chosen for each of them, and check their condition."""
         order, size, q = program.order, self.size, out.quality
         doubtful = np.ones(len(states), bool)
         if self.choice is not None:
@@ -467,9 +467,9 @@ class CoordinateTransfer:
             self._check_left_out(out.quality[members], condition, order, members)
 
     def _rows_of_each(self, scaled: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Return rows (B, M) of the square system: the chosen ones and independent closure rows.
+        """Return rows (B, M) of the square system: the chosen rows and independent closure rows.
 
-        Members share the rows of the first, unless these are ill-conditioned there.
+        Members have the rows of the first member, unless these are ill-conditioned for them.
         """
         count, mobile = len(scaled), self.tree.size
         use = np.zeros((count, mobile), dtype=np.intp)
@@ -517,7 +517,7 @@ class CoordinateTransfer:
     def _check_bifurcation(
         self, states: np.ndarray, taken: np.ndarray, use: np.ndarray, order: int, members: np.ndarray
     ) -> None:
-        """Check that the closure is not so nearly singular that rounding errors dominate the order."""
+        """Check that the closure is regular enough for the rounding errors of an order."""
         size, lost = self.size, np.zeros(len(members))
         condition = np.linalg.cond(taken[:, size:])
         for k in np.flatnonzero(ROUNDING_FACTOR * EPS * condition**order > DIGITS_LOST):
@@ -537,7 +537,7 @@ class CoordinateTransfer:
             )
 
     def _curvature_at(self, state: np.ndarray, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that computes H(x, x) (n, R) of some rows at a state (1, S), scaled."""
+        """Return a function that computes the scaled H(x, x) (n, R) of some rows at a state (1, S)."""
 
         def curvature_along(rates: np.ndarray) -> np.ndarray:
             here = state.repeat(len(rates), axis=0)
@@ -548,11 +548,11 @@ class CoordinateTransfer:
     def position_error(
         self, states: np.ndarray, found: Table, order: int, origin: CoordinateTransfer
     ) -> np.ndarray | None:
-        """Return relative errors (B,) of coefficients that the error of solved states (B, S) causes.
+        """Return relative errors (B,) of coefficients due to the error of solved states (B, S).
 
-        States that were solved for values of `origin` have errors of about eps times the condition of these
-        rows. Coefficients amplify them by their own condition. Members far from singular configurations have
-        the error 0; None is returned if all are.
+        States that were solved for values of `origin` have errors of about eps times the condition of those
+        rows. Coefficients amplify them by the condition of the square system. Members far from singular
+        configurations have the error 0; return None if all are.
 
         Raises
         ------
@@ -650,10 +650,7 @@ class CoordinateTransfer:
         )
 
     def undriven_freedom(self) -> str:
-        """Return a sentence on a passive freedom that the coordinates leave undriven; '' for none.
-
-        It holds for the reference configuration.
-        """
+        """Return a sentence on a passive dof that is not driven at the reference configuration, or ''."""
         if self.account is None:
             return ""
         rows = self.scaled_rates(self.tree.reference_state)[0, : self.size].real

@@ -1,16 +1,15 @@
 """Finite mobility: closed configurations near a given one, and the orders to which motions extend.
 
-Where closure conditions depend on one another, a first-order motion need not be tangent to a finite one. Let
+Where closure conditions depend on one another, a first-order motion may not be tangent to a finite one. Let
 a motion be φ(t) = x₁ t + x₂ t²/2 + x₃ t³/6. With G, H and D the first, second and third order of the
 conditions,
 
     G x₁ = 0        G x₂ + H(x₁, x₁) = 0        G x₃ + 3 H(x₁, x₂) + D(x₁, x₁, x₁) = 0
 
-Every dependence W among the conditions, Wᵀ G = 0, is an equation in x₁ and x₂ alone. If no x₁ satisfies those
-of second order, the mechanism is rigid: the lowest power of t in any motion, however slowly it starts,
-satisfies them (Connelly & Whiteley, SIAM J. Discrete Math. 9 (1996) 453). Third order proves less: it does
-not exclude a motion that starts in a cusp, with x₁ = 0 (Connelly & Servatius, Discrete Comput. Geom. 11
-(1994) 193).
+Every dependence W among the conditions, Wᵀ G = 0, gives an equation in x₁ and x₂ alone. If no x₁ satisfies
+those of second order, the mechanism is rigid: the lowest power of t in any motion satisfies them (Connelly &
+Whiteley, SIAM J. Discrete Math. 9 (1996) 453). Third order proves less: it does not exclude a motion that
+starts in a cusp, with x₁ = 0 (Connelly & Servatius, Discrete Comput. Geom. 11 (1994) 193).
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from kic.transfer.closure import LOOP_CLOSURE_RTOL, Closure
 NEIGHBOUR_RADIUS = 1e-2
 # largest entry of one step: radians, or shares of the characteristic length
 LM_STEP_MAX = 0.5
-# singular values below this share are rounding error; those of infinitesimal motions shrink towards it
+# share below which singular values are rounding error; those of infinitesimal motions shrink towards it
 SINGULAR_VALUE_RTOL = 1e-12
-# steps along first-order motions, in radians or shares of the characteristic length; one is about
+# radii of steps along first-order motions (radians, shares of the characteristic length), one of them about
 # NEIGHBOUR_RADIUS
 RADII = 0.6 / 2.0 ** np.arange(8, -1, -1)
-# those of the first test: one near, and the three largest
+# indices of the radii of the first test: a small one and the three largest
 COARSE_RADII = [2, 5, 7, 8]
 # radii at which closed configurations are sought without constraint, until some are found
 SAMPLE_RADII = (0.5, 0.2, 0.05, NEIGHBOUR_RADIUS)
@@ -43,7 +42,7 @@ SAMPLE_RADII = (0.5, 0.2, 0.05, NEIGHBOUR_RADIUS)
 NEIGHBOURS = 4
 # size of the component of starting directions outside the span of the samples
 TRANSVERSAL_FACTOR = 0.5
-# a residual that vanishes at one radius and not at the next would have to grow with at least this power
+# largest power with which a residual may grow between a radius where it vanishes and the next
 ORDER_MAX = 12
 # beyond the range of motion a residual is at least this multiple of the squared radius
 RANGE_RESIDUAL_MIN = 0.02
@@ -51,11 +50,11 @@ RANGE_RESIDUAL_MIN = 0.02
 SLOPE_ATOL = 0.3
 # residuals due to rounded dimensions, in units of the tolerance
 ROUNDED_FACTOR = 30
-# turn between the secants of a finite curve at the two smallest radii
+# angle between the secants of a finite curve at the two smallest radii
 TANGENT_ATOL = 1e-2
 # smallest singular value of independent unit tangents
 INDEPENDENCE_MIN = 0.1
-# residual of an equation of second or third order that is met, in units of the conditions' own curvature
+# residual of a satisfied equation of second or third order, in units of the conditions' curvature
 EXTENSION_TOL = 1e-8
 # starts of the search for a motion that extends, for several first-order degrees of freedom
 EXTENSION_STARTS = 24
@@ -66,9 +65,9 @@ DEFINITE_STEPS_MAX = 500
 def closed_neighbours(
     closure: Closure, state: np.ndarray, directions: np.ndarray, radius: float = NEIGHBOUR_RADIUS
 ) -> np.ndarray:
-    """Return closed states (n, S) near a closed one (1, S), reached along first-order motions (w, M).
+    """Return closed states (n, S) near a closed state (1, S), reached along first-order motions (w, M).
 
-    Motions that lead to no closed state at a distance of the order of `radius` are left out.
+    Motions without a closed state at a distance of the order of `radius` are left out.
     """
     states, residual = _close_loops(closure, state, directions, None, np.full(len(directions), radius))
     reached = np.linalg.norm(displacement(closure, state, states), axis=1)
@@ -102,7 +101,7 @@ def _close_loops(
         rows,
         lambda states, y: closure.moved(states, y @ free.T),
         closure.moved(state.repeat(len(step), axis=0), step),
-        # rows that the tolerance makes redundant must not pull a configuration back to the reference
+        # rows that are redundant within the tolerance must not return a configuration to the reference
         rtol=max(SINGULAR_VALUE_RTOL, 10 * t.tolerance),
         step_max=LM_STEP_MAX,
         damping=DAMPING_MIN,
@@ -128,15 +127,15 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
     radii, residual : (n,)
         Radii in ascending order, and the smallest residual at each.
     limit : float
-        Largest residual of a closed configuration, which is rounding error.
+        Largest residual of a closed configuration, due to rounding error.
     tolerance : float
-        Residual up to which rounded dimensions explain it.
+        Largest residual due to rounded dimensions.
 
     Returns
     -------
     float
-        Infinite if the residual vanishes, or could do so only with a power above `ORDER_MAX`. An integer if a
-        straight line fits its logarithms; otherwise NaN.
+        Infinite if the residual vanishes, or would have to grow with a power above `ORDER_MAX`. An integer if
+        a straight line fits its logarithms; otherwise NaN.
 
     Examples
     --------
@@ -201,8 +200,8 @@ class LocalDimension:
     states : (n, S) ndarray
         Closed states near the given one.
     motions : tuple of FirstOrderMotion
-        Directions of the tangent space: those of finite curves found, then an orthonormal basis of the rest
-        and one generic combination of all directions.
+        Directions of the tangent space: tangents of finite curves, then an orthonormal basis of the rest and
+        one generic combination of all directions.
     """
 
     dimension: int | None
@@ -218,7 +217,7 @@ def is_regular(closure: Closure, state: np.ndarray, first_order: int) -> bool:
 def _generic_orders(
     closure: Closure, state: np.ndarray, first_order: int, selected: slice | list[int]
 ) -> tuple[np.ndarray, list[float]]:
-    """Close the loops along generic directions, tangential coordinates fixed; return states and orders."""
+    """Close the loops along generic directions at fixed tangential coordinates; return states and orders."""
     K = tangent_space(closure, state, first_order)
     rng = np.random.default_rng(0)
     a = np.array([[1.0], [-1.0]]) if first_order == 1 else _unit_vectors(rng, first_order)
@@ -232,11 +231,11 @@ def _unit_vectors(rng: np.random.Generator, size: int, count: int = NEIGHBOURS) 
 
 
 def _all_finite(orders: list[float]) -> bool:
-    """Return True if generic directions are finite.
+    """Return True if the orders along generic directions show that all first-order motions are finite.
 
-    With all tangential coordinates fixed the residual is an analytic function of these: if it vanishes along
-    one generic direction at finite distance, it vanishes everywhere near the state. A direction may still
-    leave the range of motion.
+    The residual is an analytic function of the fixed tangential coordinates. If it vanishes along one generic
+    direction at finite distance, it vanishes everywhere near the state. Other directions may still leave the
+    range of motion.
     """
     return bool(np.isinf(orders).any() and not np.isfinite(orders).any())
 
@@ -244,12 +243,12 @@ def _all_finite(orders: list[float]) -> bool:
 def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> LocalDimension:
     """Compute the number of finite degrees of freedom at a closed state (1, S) by finite steps.
 
-    The loops are closed by Newton's method from steps of several sizes along directions of the tangent space.
-    First all tangential coordinates are fixed: if the loops close to rounding error along generic directions,
-    every first-order motion is finite. The residual of an obstructed direction grows with an integer power of
-    the step. If some directions are obstructed, closed configurations near the state are sought without
-    constraint. The dimension of their set is the largest number of tangential coordinates that can be fixed
-    while the loops close at all steps.
+    The loops are closed by Levenberg–Marquardt steps from several radii along directions of the tangent
+    space. First all tangential coordinates are fixed: if the loops close to rounding error along generic
+    directions, every first-order motion is finite. The residual of an obstructed direction grows with an
+    integer power of the radius. If some directions are obstructed, closed configurations near the state are
+    sought without constraint. The dimension of their set is the largest number of tangential coordinates that
+    can be fixed while the loops close at all radii.
     """
     K, scale = tangent_space(closure, state, first_order), closure.transfer.column_scale
     states, orders = _generic_orders(closure, state, first_order, COARSE_RADII)
@@ -268,7 +267,7 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     dimension = _finite_dimension(closure, state, K, moved) if len(found) else None
     tangents = np.zeros((0, first_order))
     if dimension:
-        # the samples alone may not yield all tangents: generic directions in their span are tried, too
+        # samples may miss tangents: generic directions in their span are tried too
         span = np.linalg.svd(moved)[2][:dimension]
         generic = _unit_vectors(np.random.default_rng(3), dimension, 2 * NEIGHBOURS) @ span
         for directions in (moved, generic):
@@ -281,7 +280,7 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
     for k, x in enumerate(rest):
         motions.append(_judge_motion(closure, K @ x, [orders[k], orders[k + len(rest)]]))
     motions.append(_judge_motion(closure, K @ a[0], orders[-2:]))
-    # the samples may lie near fewer directions than are finite; those of crossing curves span no finite set
+    # samples may miss finite directions, and the tangents of crossing curves span no finite set
     others = zip(rest, motions[len(tangents) : -1], strict=True)
     finite = [*tangents, *(x for x, made in others if made.verdict == "finite")]
     if dimension and dimension < len(finite) < first_order:
@@ -292,10 +291,7 @@ def local_dimension(closure: Closure, state: np.ndarray, first_order: int) -> Lo
 
 
 def _finite_dimension(closure: Closure, state: np.ndarray, K: np.ndarray, moved: np.ndarray) -> int | None:
-    """Return the dimension of the set of closed states, for directions (n, k) to samples of it.
-
-    Return None if it is undecided.
-    """
+    """Return the dimension of the set of closed states, or None, from directions (n, k) to samples of it."""
     for d in range(K.shape[1] - 1, 0, -1):
         found_orders = _orders_within(closure, state, K, np.linalg.svd(moved)[2][:d])
         if np.isinf(found_orders).any():
@@ -307,14 +303,13 @@ def _finite_dimension(closure: Closure, state: np.ndarray, K: np.ndarray, moved:
 
 
 def _orders_within(closure: Closure, state: np.ndarray, K: np.ndarray, F: np.ndarray) -> list[float]:
-    """Close the loops along generic directions in the span of orthonormal F (d, k); return the orders.
+    """Close the loops along generic directions with fixed coordinates in orthonormal F (d, k); return orders.
 
-    The tangential coordinates in F are fixed. Directions near the set of closed configurations would prove
-    nothing.
+    Directions near the set of closed configurations would prove nothing.
     """
     rng, first_order = np.random.default_rng(2), K.shape[1]
     b = _unit_vectors(rng, len(F)) @ F
-    # without a component outside F a start may lie half-way between two curves
+    # without a component outside the span of F a start may lie half-way between two curves
     transversal = TRANSVERSAL_FACTOR * _unit_vectors(rng, first_order) @ (np.eye(first_order) - F.T @ F)
     b = np.concatenate([b, -b, b + transversal, transversal - b])
     return _residual_orders(closure, _rays(closure, state, b @ K.T, K @ F.T, RADII)[1], RADII)
@@ -358,7 +353,7 @@ def _samples(closure: Closure, state: np.ndarray, K: np.ndarray) -> np.ndarray:
 def _tangents(
     closure: Closure, state: np.ndarray, K: np.ndarray, directions: np.ndarray, found: np.ndarray
 ) -> np.ndarray:
-    """Extend independent unit tangents (n, k) of finite curves by those near directions (w, k)."""
+    """Extend independent unit tangents (n, k) of finite curves by new ones near directions (w, k)."""
     for direction in directions @ K.T:
         states, residual = _rays(closure, state, direction[None], direction[:, None], RADII)
         if not np.isinf(_residual_orders(closure, residual, RADII)).all():
@@ -379,7 +374,7 @@ def _tangents(
 
 
 def _judge_motion(closure: Closure, direction: np.ndarray, orders: list[float]) -> FirstOrderMotion:
-    """Return a scaled direction (M,) with the verdict that follows from the orders found along it."""
+    """Return the motion along a scaled direction (M,), with a verdict from the orders along it."""
     rates = direction * closure.transfer.column_scale
     if np.isinf(orders).all():
         return FirstOrderMotion(rates, "finite")
@@ -397,7 +392,7 @@ class Extension:
     order : {1, 2, 3}
         Highest order to which a motion was found to extend.
     is_certain : bool
-        True if it is certain that no motion extends further. Orders above 3 are not examined.
+        True if no motion is proved to extend further. Orders above 3 are not examined.
     """
 
     order: int
@@ -434,8 +429,8 @@ def obstructions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the equations of dependent conditions in a first-order motion: Q (s, k, k) and C (s, k, k, k).
 
-    With x₁ = K a, and x₂ as the independent conditions require up to K b, they read Q(a, a) = 0 to second and
-    C(a, a, a) + 3 Q(a, b) = 0 to third order. Both forms are symmetric. C is zero if `order` is 2.
+    Let x₁ = K a, and let the independent conditions determine x₂ up to K b. The equations are Q(a, a) = 0 to
+    second and C(a, a, a) + 3 Q(a, b) = 0 to third order, with symmetric forms. C is zero if `order` is 2.
     """
     t = closure.transfer
     question = output_query(t.tree, t.system.rows, order)
@@ -468,7 +463,10 @@ def obstructions(
 
 
 def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
-    """Return True if some a with |a| = 1 was found with Q(a, a) = 0 and C(a, a, a) + 3 Q(a, b) = 0."""
+    """Return True if a solution a, b with |a| = 1 of Q(a, a) = 0 and C(a, a, a) + 3 Q(a, b) = 0 is found.
+
+    With `second`, only the first equation counts.
+    """
     from scipy.optimize import least_squares
 
     k = Q.shape[1]
@@ -502,7 +500,7 @@ def extends(Q: np.ndarray, C: np.ndarray, second: bool = False) -> bool:
 
 
 def definite(Q: np.ndarray) -> bool:
-    """Return True if a definite combination of forms Q (s, k, k) was found: they have no common zero.
+    """Return True if a definite combination of forms Q (s, k, k) is found, so that they have no common zero.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Free bodies: the mechanism with every joint cut, where each joint is represented by its loads only.
+"""Free bodies: the mechanism with every joint cut, and each joint represented by its loads only.
 
-Each body is connected to ground by a free joint of its own. The rates of its six coordinates are the velocity
-of its centre and its angular velocity, in world axes; generalized loads are then the forces and moments on
-the bodies. Closure rows of all joints are the motions that the joints prevent, rows of their coordinates
-those that they leave free.
+A free joint connects each body to ground. The rates of its six coordinates are the velocity of its centre and
+its angular velocity, in world axes; generalized loads are then the forces and moments on the bodies. Closure
+rows of the joints describe the motions that these prevent, and rows of joint coordinates the free motions.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Places:
     origin, turned : (B, N, 3), (B, N, 3, 3)
         Centres of the bodies, and their rotations from the reference configuration.
     joints : (B, J, 3)
-        Points of the joints, carried by their second bodies; of contacts, by their first bodies.
+        Points of the joints, fixed in their second bodies, and of contacts, fixed in their first bodies.
     lumps : (B, L, 3)
         Positions of the point masses.
     """
@@ -56,17 +55,14 @@ class Places:
 
 
 def spot(body: Body) -> tuple[float, float, float]:
-    """Return the point of a body whose velocity is that of its free joint, in the reference configuration.
-
-    It is the centre of mass if the body has one.
-    """
+    """Return the reference position of a body's free joint: its centre of mass, or else its point `at`."""
     return body.com or body.at or (0.0, 0.0, 0.0)
 
 
 def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
-    """Add a free joint for each body, as a joint of the spanning tree, so that all other joints are cut.
+    """Return a description with a free joint for each body in the spanning tree, and all other joints cut.
 
-    Nothing else connects the bodies: couplings are omitted, distances may change, and contacts are open.
+    Couplings are omitted, distances may change, and contacts are open.
     """
     names: list[str] = []
     for body in drawing.bodies:
@@ -87,10 +83,7 @@ def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
 
 
 def with_still_bodies(chain: Tree) -> MechanismDescription:
-    """Return the description with zero inertia for fixed bodies without one.
-
-    They must have a mass, for their weight.
-    """
+    """Return the description with zero inertia for fixed bodies without inertia; they must have a mass."""
     drawing = chain.description
     still = [body.name for body in drawing.bodies if chain.frame[body.name] < 0]
     bare = [body.name for body in drawing.bodies if body.name in still and body.mass is None]
@@ -108,10 +101,10 @@ def with_still_bodies(chain: Tree) -> MechanismDescription:
 
 
 def joint_motion_items(tree: Tree, joint: Joint) -> list[Item]:
-    """Return rows of the rates of the coordinates of a cut joint, one for each."""
+    """Return rows of the rates of the coordinates of a cut joint, one for each coordinate."""
     if joint.type != "free":
         return cut_joint_part(tree, joint).items[: joint.dof] if joint.dof else []
-    # a free joint closes no loop; elsewhere it is never a cut joint
+    # a free joint closes no loop, and is cut only here
     a, b = (tree.frame[body] for body in joint.bodies)
     here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
     axes = [tuple(tree.local_vector(a, e)) for e in ball_axes(joint).T]
@@ -121,40 +114,38 @@ def joint_motion_items(tree: Tree, joint: Joint) -> list[Item]:
 
 
 def _point(tree: Tree, frame: int, at: Any) -> Item:
-    """Return the row of a point, given in the reference configuration and carried by a frame."""
+    """Return the row of a point that is fixed in a frame, from its reference position `at`."""
     return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, at)))
 
 
 class FreeBodies:
-    """Bodies of a mechanism, each free in space, with the motions that its joints prevent and leave free.
+    """Free bodies of a mechanism, with the motions that its joints prevent and allow.
 
     Parameters
     ----------
     chain : Tree
-        Spanning tree of the mechanism itself, which determines the motion of the bodies.
+        Spanning tree of the mechanism, which determines the motion of the bodies.
     length : float
         Characteristic length of the mechanism.
 
     Attributes
     ----------
     size : int
-        Number of entries of the largest table for one configuration.
+        Size of the largest table for one configuration.
     tree : Tree
         Tree in which each body is connected to ground by a free joint; all joints of the mechanism are cut.
     joints : tuple of Joint and Contact
-        Joints in the order of the description, then the closed contacts, which are joints without
-        coordinates here.
+        Joints in the order of the description, then closed contacts, as joints without coordinates.
     loads : Loads
         Forces, moments and springs on the free bodies.
     `joint_coordinates` : tuple of str
         Names of the coordinates of all joints.
     scale, scale_left : (R,), (F,)
-        Scales by which the closure rows of all joints (R), and the rates of all their coordinates (F), are
-        divided.
+        Scales by which the R closure rows of all joints and the F rates of their coordinates are divided.
     owner, owner_left : (R,), (F,) int
-        Index in `joints` of the joint of each of those rows.
+        Index in `joints` of the joint of each row.
     sums, sums_left : (J, R), (J, F)
-        1 where a joint owns such a row.
+        1 if a row belongs to a joint, else 0.
     stiffness, rest, damping, armature : (F,)
         Parameters of springs, dampers and rotors at the joint coordinates.
     contact_check : ContactForceCheck
@@ -162,7 +153,7 @@ class FreeBodies:
     ties : tuple of str
         Names of the K couplings and fixed distances.
     on_joint_coordinates : (F, K)
-        Effort at each joint coordinate for a unit load of each of `ties`: the coefficients of a coupling.
+        Effort at each joint coordinate for a unit load of each coupling: its coefficients; 0 for distances.
     scale_ties : (K,)
         Scales by which the rows of `ties` are divided.
     column_scale : (N, 6)
@@ -227,7 +218,7 @@ class FreeBodies:
         )
         self.contact_check = contact_force_check(touching)
         self._make_ties(drawing, length)
-        # the wrench of a joint is taken from the second body; if that is ground, from the first, negated
+        # the wrench of a joint acts on the second body; if that is ground, it is the negative on the first
         first, second = (
             np.array([self._number.get(joint.bodies[k], -1) for joint in self.joints]) for k in (0, 1)
         )
@@ -248,7 +239,7 @@ class FreeBodies:
         self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
 
     def _scaled(self, made: list[list[Item]], length: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scales of the rows of each joint's items, and the joint index of each row."""
+        """Return the scales of the rows of all joints' items, and the joint index of each row."""
         items = [item for of_joint in made for item in of_joint]
         counts = [sum(heights(of_joint)) for of_joint in made]
         scales = row_scales(self.tree, plain_rows(self.tree, items), length)
@@ -273,9 +264,9 @@ class FreeBodies:
     def motion(
         self, states: np.ndarray, phid: np.ndarray, phidd: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute twists (B, N, 6) of the bodies at their centres, and their rates, from those of the tree.
+        """Compute twists of the bodies at their centres, and their rates, from the motion of the tree.
 
-        Return also the accelerations (B, L, 3) of the point masses.
+        Return twists and rates (B, N, 6), and the accelerations (B, L, 3) of the point masses.
         """
         count = len(self._drawn)
         v = self._moving.motion(states, (phid, phidd, np.zeros_like(phid)))[:, 1:]
@@ -297,7 +288,7 @@ class FreeBodies:
         return wrench + on.astype(float) @ np.concatenate([force, np.cross(arm, force)], axis=-1)
 
     def applied(self, places: Places, force: np.ndarray, twists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compute load and drag (B, N, 6) of gravity, forces, springs and dampers, for twists of bodies."""
+        """Compute load and drag (B, N, 6) on bodies with given twists: gravity, forces, springs, dampers."""
         count = len(twists)
         load, damping = self.loading.arrays(places.states, np.require(force, places.states.dtype, LAYOUT))
         rates = np.empty((count, self.tree.size))
@@ -313,9 +304,9 @@ class FreeBodies:
         return self.by_body(question.arrays(places.states)[1])
 
     def joint_rows(self, places: Places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute G of the closure rows of all joints (B, R, N, 6), and of their coordinates (B, F, N, 6).
+        """Compute G of all closure rows, joint coordinates, and couplings and fixed distances.
 
-        Return also that of the couplings and fixed distances (B, K, N, 6).
+        The shapes are (B, R, N, 6), (B, F, N, 6) and (B, K, N, 6).
         """
         G, first, last = self.first_order(self._rows, places), len(self.owner), len(self.owner_left)
         left, rods = G[:, first : first + last], G[:, first + last :]
@@ -324,7 +315,7 @@ class FreeBodies:
         return G[:, :first], left, np.concatenate([coupled[:, :count], rods], axis=1)
 
     def wrenches(self, G: np.ndarray, owner: np.ndarray, places: Places) -> np.ndarray:
-        """Return wrenches (B, R, 6) on the second bodies of the joints of rows, about the joint points."""
+        """Return wrenches (B, R, 6) of rows on the second bodies of their joints, about the joint points."""
         read = self._read[owner]
         W = G[:, np.arange(len(owner)), read] * self._sign[owner, None]
         arm = places.joints[:, owner] - places.origin[:, read]

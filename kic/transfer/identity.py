@@ -1,4 +1,4 @@
-"""Transfers of constant coefficients: an open chain in its own coordinates, or in others linear in these.
+"""Transfers with constant coefficients: an open chain in its own coordinates, or in linear functions of them.
 
 They have the interface of `CoordinateTransfer`. Their kernels are those of open chains and solve no system.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class IdentityTransfer:
-    """From the tree of an open chain to its default coordinates: the tree's columns, perhaps reordered.
+    """Transfer from the tree of an open chain to its default coordinates, a permutation of the columns.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class IdentityTransfer:
         Column of the tree for each coordinate; None if the tables of the kernels have this order.
     """
 
-    # one call of each kernel evaluates any configuration: no system is solved
+    # one call of each kernel evaluates any configuration
     is_compiled = True
     system = choice = None
     has_euler = has_complex_step = False
     growth = 1.0
     # labels that the tree does not name and that have rates but no values
     quasi: frozenset[str] = frozenset()
-    # the map to coordinates other than those of the tree
+    # constant map to coordinates other than those of the tree
     linear: LinearMap | None = None
 
     def __init__(self, tree: Tree, names: tuple[str, ...], length: float) -> None:
@@ -69,7 +69,7 @@ class IdentityTransfer:
         return self.row_sizes
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
-        """Return tensors with the last `rank` axes in the order of the coordinates, not of the columns."""
+        """Return tensors with their last `rank` axes reordered from columns to coordinates."""
         order = self.permutation
         if order is None:
             return tensors
@@ -83,7 +83,7 @@ class IdentityTransfer:
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
         """Return A (B, M, M), B (B, M, M, M), … of the tree's coordinates, up to an order.
 
-        To first order (3-27) it is the unit matrix, to second order (3-28) zero.
+        A is a permutation matrix (3-27), and B is zero (3-28).
         """
         A = np.eye(self.size)
         A = A if self.permutation is None else A[:, self.permutation]
@@ -92,7 +92,7 @@ class IdentityTransfer:
         return made
 
     def tree_rates(self, states: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the rates (B, M) of the tree's coordinates from those (B, M) of the coordinates."""
+        """Return the rates (B, M) of the tree's coordinates from rates (B, M) of the coordinates."""
         if self.permutation is None:
             return qd
         rates = np.empty_like(qd)
@@ -109,7 +109,7 @@ class IdentityTransfer:
         """Do nothing: any state of an open chain is closed."""
 
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Return the error (B, M) of the diagonal of I*, from that (M,) in the order of the columns."""
+        """Return the error (B, M) of the diagonal of I* from the error (M,) in the order of the columns."""
         (error,) = self.in_coordinates([error], [1])
         return np.broadcast_to(error, (len(states), self.size))
 
@@ -123,17 +123,17 @@ class IdentityTransfer:
 
 
 class LinearTransfer(IdentityTransfer):
-    """From the tree of an open chain to coordinates in which its own are linear: φ - φ₀ = A (q - q₀).
+    """Transfer from the tree of an open chain to coordinates with a constant map: φ - φ₀ = A (q - q₀).
 
-    Couplings (gears, belts, mimic joints) are constant entries of A. The coordinates are joints, followers
-    among them, or angles of bodies in a plane. To second order (3-28) and third, A has no coefficients.
+    Couplings (gears, belts, mimic joints) are constant entries of A. The coordinates are joints, including
+    followers, or angles of bodies in a plane. The second (3-28) and third order are zero.
 
     Parameters
     ----------
     inner : CoordinateTransfer
         Transfer to the same coordinates, whose rows are all linear.
     A : (M, m)
-        Its first order (3-15).
+        First order of this transfer (3-15).
     """
 
     permutation = None
@@ -188,7 +188,7 @@ class LinearTransfer(IdentityTransfer):
 
     @cached_property
     def _couplings(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pair of factors (n, S) and constants (n,) of couplings, as shares of what is allowed."""
+        """Pair of factors (n, S) and constants (n,) of couplings, divided by the allowed residuals."""
         rows: list[np.ndarray] = [np.zeros(self.tree.state_size + 1)]
         for column, end, factor, constant in self._inner.system.coupling_terms:
             rows[-1][[self.tree.cols[column, lay.STATE], -1]] += factor, constant
@@ -198,7 +198,7 @@ class LinearTransfer(IdentityTransfer):
         return made[:, :-1], made[:, -1]
 
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Return the error (B, m) of the diagonal of I*, from that (M,) in the order of the columns."""
+        """Return the error (B, m) of the diagonal of I* from the error (M,) in the order of the columns."""
         return moved_error(error, self.jets(states, 1)[0])
 
     def tree_table(self, states: np.ndarray) -> np.ndarray | None:

@@ -1,9 +1,9 @@
 """Selection of inputs: unconstrained coordinates, and sets of coordinates that can drive a mechanism.
 
 Closure rows allow the first-order motions of their null space, for which an orthonormal basis is used. A set
-of rows drives the mechanism if it is at rest in no motion of length one: its measure is the least norm of its
-rates in such a motion, the smallest singular value of its rows on that basis. With scaled rows and
-coordinates the measure has no unit; it is 0 where the set cannot drive the mechanism.
+of rows drives the mechanism if every such motion moves it. Its measure is the least norm of its rates in a
+motion of length one: the smallest singular value of its rows on that basis. With scaled rows and coordinates
+the measure has no unit; it is 0 where the set cannot drive the mechanism.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kic.numerics.linalg import min_singular_value, null_space, pivoted_qr
 
 # a set of coordinates is accepted if its measure is larger than this
 GOOD = 1e-3
-# largest number of sets, times configurations, of which every set is tried: in an analysis, and where time
-# matters more than the very best set
+# largest number of sets, times configurations, up to which all sets are tried: in an analysis, and where time
+# matters more than the best set
 ALL_SETS_MAX, ALL_SETS_QUICK_MAX = 100_000, 1_000
-# largest number of configurations that an exchange uses, and number of those at which it starts
+# largest number of configurations that an exchange uses, and number of its starts among them
 SAMPLE, STARTS = 64, 8
 # an exchange continues while the measure grows by more than this share
 GAIN = 1e-9
@@ -39,7 +39,7 @@ def unconstrained_coordinates(tree: Tree, scaled: np.ndarray, share: float) -> s
     _, sigma, V = np.linalg.svd(scaled.real)
     slack = max(1, V.shape[0] - int((sigma > share * sigma.max(initial=0.0)).sum()))
     free = np.linalg.norm(V[-slack:], axis=0)
-    # those that move alike keep their order, whatever their last digits
+    # rounded, so that equal rates keep the order of the columns
     ranks = np.argsort(-np.round(free / free.max(), 6), kind="stable")
     most = [n for n in ranks[:3] if free[n] > 0.1 * free.max()]
     return ", ".join(tree.columns[n] for n in most)
@@ -74,19 +74,19 @@ class Ranking:
 def ranking(J: np.ndarray, preferred: np.ndarray, most: int, all_sets_max: int) -> Ranking:
     """Find the best sets of f rows, f the number of dof, by their measure at the worst configuration.
 
-    If there are few sets, all are tried. Otherwise the candidates are the sets that pivoted QR selects at
-    some of the configurations, and those that follow by exchanging single rows while the measure grows.
+    If there are few sets, all are tried. Otherwise pivoted QR selects sets at some of the configurations, and
+    single rows are exchanged while the measure grows.
 
     Parameters
     ----------
     J : (B, R, f)
         Scaled rows on the null space of the closure, at one configuration or several.
     preferred : (R,) bool
-        Rows to use; the others are only used for dof that these rows do not determine.
+        Preferred rows. Other rows are used only for dof that the preferred rows do not determine.
     most : int
         Largest number of sets to return.
     all_sets_max : int
-        Largest number of sets, times configurations, of which every set is tried.
+        Largest number of sets, times configurations, up to which all sets are tried.
     """
     J, dof = np.ascontiguousarray(J), J.shape[2]
     first, second = np.flatnonzero(preferred), np.flatnonzero(~preferred)
@@ -163,8 +163,8 @@ def _pivots(J: np.ndarray, groups: Sequence[tuple[np.ndarray, int]]) -> tuple[in
 def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
     """Return at most three sets of tree coordinates that can drive the mechanism at one configuration.
 
-    The default coordinates come first if they can; then the best sets. `closing` are independent closure rows
-    (R, M). Angular velocities of ball joints have no value: they are named only if there is no other choice.
+    The default coordinates come first if they can drive it, then the best sets. `closing` are independent
+    closure rows (R, M). Angular velocities of ball joints, which have no value, are a last resort.
     """
     mobility = tree.size - len(closing)
     if not 0 < mobility <= tree.size:

@@ -1,7 +1,7 @@
 """Limits of coordinates, distances, other rows with a value, and swings of joints.
 
-Every argument `limits` of a position, an assembly mode, a sweep, an equilibrium, a path or a run is read
-here: True for the limits of the description, or a dict of names to (lower, upper).
+The argument `limits` of all functions is read here: True for the limits of the description, or a dict of
+names to (lower, upper).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, UnknownNameError, invalid, unknown
 from kic.transfer.compiled_model import CompiledModel
 
-# excess over a limit that is round-off (rad, or lengths)
+# largest excess over a limit that counts as round-off (rad, or lengths)
 LIMIT_ATOL = 1e-9
 SWING = "swing"
 
@@ -92,7 +92,7 @@ class MotionLimits:
         return str(name)
 
     def values(self, states: np.ndarray) -> np.ndarray:
-        """Return the values (B, n) at states (B, S); angles of cut joints in the best turn."""
+        """Return the values (B, n) at states (B, S), with angles of cut joints in the `nearest_turn`."""
         model, columns = self._model, list[np.ndarray]()
         for name, (lower, upper) in self.bounds.items():
             if name.endswith(f".{SWING}"):
@@ -110,7 +110,7 @@ class MotionLimits:
         return np.asarray(np.maximum(values - self.upper, 0.0) + np.minimum(values - self.lower, 0.0))
 
     def violations(self, states: np.ndarray) -> list[dict[str, float]]:
-        """Return for each state the excess of each violated limit, the largest first."""
+        """Return the excess of each violated limit, largest first, as a dict for each state."""
         found: list[dict[str, float]] = [{} for _ in states]
         excess = self.excess(states)
         names = list(self.bounds)
@@ -141,7 +141,7 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
 
 
 def nearest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: float) -> np.ndarray:
-    """Return angles (K,) shifted by full turns: within limits if possible, the closest to `near` (K,)."""
+    """Return angles (K,) shifted by full turns, as close to `near` (K,) as the limits allow."""
     middle = np.clip(near, lower, upper)
     turns = angle[:, None] + 2 * np.pi * (np.round((middle - angle) / (2 * np.pi))[:, None] + [-1, 0, 1])
     beyond = np.maximum(np.maximum(lower - turns, turns - upper), 0.0)
@@ -150,7 +150,7 @@ def nearest_turn(angle: np.ndarray, near: np.ndarray, lower: float, upper: float
 
 
 def swing_direction(model: CompiledModel, name: str) -> np.ndarray:
-    """Return the direction (3,) that swings in a universal or spherical joint, reference configuration.
+    """Return the reference direction (3,) that swings in a universal or spherical joint.
 
     Raises
     ------

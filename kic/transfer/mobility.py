@@ -37,27 +37,27 @@ if TYPE_CHECKING:
     from kic.configuration import Configuration
     from kic.transfer.compiled_model import CompiledModel
 
-# conditions below this share of the strongest may be artefacts of rounded dimensions
+# share of the strongest below which conditions may be artefacts of rounded dimensions
 WEAK_CONDITION_RTOL = 1e-2
-# what contributions are compared with if no condition is strong
+# text for the reference of contributions if no condition is strong
 SCALE = "an ordinary one"
 # names listed in a sentence; the rest are counted
 LISTED_MAX = 6
 
 
 class Mobility(Hinting):
-    """Mobility account of a mechanism; printed, a paragraph. Made by `Mechanism.mobility`.
+    """Mobility account of a mechanism, made by `Mechanism.mobility` and printed as a paragraph.
 
     Attributes
     ----------
     dof : int
         Number of degrees of freedom. At a singular configuration, the largest number found at closed
-        configurations near it; 0 where all first-order motions are proved to be infinitesimal.
+        configurations near it; 0 if all first-order motions are proved to be infinitesimal.
     first_order : int
         Degrees of freedom to first order: tree coordinates minus independent conditions.
     nearby : tuple of int
-        Finite degrees of freedom at closed configurations found nearby. They are sought only if conditions
-        depend on one another and something moves.
+        Finite degrees of freedom at closed configurations nearby. They are sought only if conditions depend
+        on one another and the mechanism moves.
     coordinates : int
         Coordinates of the spanning tree.
     cuts : tuple of str
@@ -67,18 +67,19 @@ class Mobility(Hinting):
     redundant : int
         Conditions that follow from the others.
     shares : (…) ndarray
-        Contribution of each condition beyond those before it, largest first, relative to the largest, or to
-        the scale of the closure if all are smaller. Those below `closure_tolerance` count as redundant.
+        Contribution of each condition beyond the previous conditions, largest first, relative to the largest,
+        or to the scale of the closure if all are smaller. Shares below `closure_tolerance` count as
+        redundant.
     regular : bool or None
-        True if nearby configurations have the same degrees of freedom as this one; None if no nearby
-        configuration was found that could decide it.
+        True if nearby configurations have the same degrees of freedom as this one; None if none was found
+        that decides it.
     finite : bool or None
         True if the degrees of freedom are finite motions: conditions are independent, or closed
         configurations were found along the motion. False if all first-order motions are proved to be
-        infinitesimal. None if undecided; `extends` then is all that was found.
+        infinitesimal. None if undecided; then see `extends`.
     extends : int or None
-        Highest order to which a first-order motion was found to extend; None if closed configurations nearby
-        decide, or nothing moves. For several first-order degrees of freedom at most 3.
+        Highest order to which a first-order motion was found to extend, at most 3 for several first-order
+        degrees of freedom. None if closed configurations nearby decide, or nothing moves.
     motions : tuple of FirstOrderMotion
         Directions of the tangent space, each finite, obstructed at an order, or undecided. If all are finite,
         an orthonormal basis. Otherwise the tangents of finite curves found, an orthonormal basis of the rest,
@@ -88,7 +89,7 @@ class Mobility(Hinting):
     passive_freedoms : tuple of PassiveFreedom
         Motions of some bodies that leave all others at rest, such as the spin of a rod between two spherical
         joints. They count in `dof`, and every set of independent coordinates must include one coordinate of
-        each. Groups of bodies are tried in order of size; of a large mechanism only the first few thousand.
+        each. Groups of bodies are tried in order of size, at most a few thousand.
 
     Examples
     --------
@@ -126,20 +127,20 @@ class Mobility(Hinting):
         Parameters
         ----------
         configuration : Configuration, optional
-            A configuration, or a batch over which the worst counts; unsolved members are ignored. By default
+            A configuration, or a batch whose worst member counts; unsolved members are ignored. By default
             that of this account.
         of : str or list of str, optional
             Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate. By default the coordinates of all joints, also those that are cut, and distances that
-            are coordinates or actuators. Rows without a value, such as angular velocities of spherical
-            joints, are used only where no other row serves.
+            candidate. By default the coordinates of all joints, including cut joints, and distances that are
+            coordinates or actuators. Rows without a value, such as angular velocities of spherical joints,
+            are used only for degrees of freedom that no other row determines.
         count : int
             Largest number of sets.
 
         Returns
         -------
         IndependentSets
-            Iterable, printable, with a flag if all sets were tried.
+            Iterable of sets, with a flag that is True if all sets were tried.
 
         Raises
         ------
@@ -177,14 +178,14 @@ class Mobility(Hinting):
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Contribution of each condition beyond those before it, largest first; see `condition_shares`."""
+        """Contribution of each condition beyond the previous ones, largest first; see `condition_shares`."""
         found = self._transfer.shares(self._closure.rows(self._state)[1][0])[0]
         found.flags.writeable = False
         return found
 
     @property
     def _independent(self) -> bool:
-        """True if all conditions are independent, or nothing moves: the rank is then constant nearby."""
+        """True if all conditions are independent or nothing moves, so that the rank is constant nearby."""
         return not self.first_order or self.coordinates - self.first_order == len(self._transfer.owners)
 
     @cached_property
@@ -218,7 +219,7 @@ class Mobility(Hinting):
 
     @cached_property
     def nearby(self) -> tuple[int, ...]:
-        """Finite degrees of freedom at closed configurations found nearby."""
+        """Tuple of the finite degrees of freedom at closed configurations nearby."""
         if self._independent or not len(self._neighbours):
             return ()
         if self._local.dimension == self.first_order:
@@ -285,7 +286,7 @@ class Mobility(Hinting):
 
     @cached_property
     def _redundant_of_parts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Redundant conditions of each part: among its own, and given those of all other parts."""
+        """Pair of redundant conditions of each part: alone, and given the conditions of all other parts."""
         states = self._state
         if not self.regular and self.nearby:
             states = self._neighbours[[int(np.argmax(self.nearby))]]
@@ -300,7 +301,7 @@ class Mobility(Hinting):
         return alone, given_others
 
     def _sources(self) -> str:
-        """Return the parts that impose closure conditions as text."""
+        """Return text on the parts that impose closure conditions."""
         description = self._transfer.tree.description
         phrases = []
         for kind, verb, names in (
@@ -314,7 +315,7 @@ class Mobility(Hinting):
         return either(phrases, "and")
 
     def _redundancy(self) -> str:
-        """Return the number of redundant conditions and the parts that impose them as text."""
+        """Return text on the number of redundant conditions and the parts that impose them."""
         if not self.redundant:
             return "none of them redundant"
         alone, given_others = self._redundant_of_parts
@@ -327,7 +328,7 @@ class Mobility(Hinting):
         return f"{self.redundant} of them redundant ({_listed(own)})"
 
     def _plane(self) -> str:
-        """Return the reason for conditions that hold by themselves in a planar mechanism; '' if none."""
+        """Return a sentence on conditions that a planar mechanism satisfies by itself; '' if none."""
         normal = self._transfer.tree.planar_normal
         if normal is None or not self.dof or not any(self._redundant_of_parts[0].values()):
             return ""
@@ -336,13 +337,13 @@ class Mobility(Hinting):
 
     @cached_property
     def _rounding(self) -> str:
-        """Remark on conditions that count, or do not, because of rounded dimensions."""
+        """Remark on conditions whose redundancy depends on rounded dimensions; '' if none."""
         t = self._transfer
         kept = count_independent(self.shares, t.tolerance)
         strong, weak = self.shares[:kept], self.shares[kept:]
         if t.tolerance and (weak > RANK_SHARE).any():
             number = int((weak > RANK_SHARE).sum())
-            # exact conditions, and not those of rounded dimensions
+            # exact conditions, not those of rounded dimensions
             below = (
                 f" The mobility may be too large: that one counts for a tolerance below {weak[0]:.1e}."
                 if weak[0] > WEAK_CONDITION_RTOL
@@ -378,7 +379,7 @@ class Mobility(Hinting):
         return float(np.ceil(smallest / digit) * digit)
 
     def caveat(self) -> str:
-        """Return why the mobility may differ, by singularity or rounded dimensions; '' if it is certain.
+        """Return why singularity or rounded dimensions make the mobility uncertain; '' if it is certain.
 
         Examples
         --------
@@ -444,7 +445,7 @@ class Mobility(Hinting):
         )
 
     def undriven_freedom(self, rows: np.ndarray) -> str:
-        """Return a sentence on the first passive degree of freedom that given rows leave at rest; '' if none.
+        """Return a sentence on the first passive degree of freedom that leaves rows at rest; '' if none.
 
         Parameters
         ----------
@@ -462,7 +463,7 @@ class Mobility(Hinting):
         return ""
 
     def _remedy(self, one: PassiveFreedom) -> str:
-        """Return how to hold a passive degree of freedom, in a sentence; '' for those that must be driven."""
+        """Return a sentence on holding a passive degree of freedom; '' if it must be driven."""
         spins = find_spins(self._transfer.tree.description)
         held = any(spin.held and {*spin.bodies} == {*one.bodies} for spin in spins)
         return " `hold_spins()` returns the mechanism without it." if held else ""
@@ -485,7 +486,7 @@ class Mobility(Hinting):
         return f"{account}{remarks} {self.caveat()}".rstrip()
 
     def _finite_remark(self) -> str:
-        """Return the verdict on spatial mechanisms that move although conditions are redundant."""
+        """Return the remark on a spatial mechanism that moves with redundant conditions; '' if none."""
         if not (self.dof and self.redundant and self.finite) or self._plane() or self.caveat():
             return ""
         return " The motion is finite: the redundant conditions hold all along it."
@@ -495,7 +496,7 @@ class Mobility(Hinting):
 
 
 def _rank(G: np.ndarray, rtol: float) -> int:
-    """Return the rank of scaled conditions: singular values above `rtol` times the largest, or 1."""
+    """Return the rank of scaled conditions: singular values above `rtol` times the largest, at least 1."""
     values = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(1)
     return int((values > rtol * max(values[0], 1.0)).sum())
 

@@ -1,13 +1,13 @@
-"""Positions of coordinates some of which are angular velocities.
+"""Positions for sets of coordinates that include angular velocities.
 
-Angular velocities are quasi-velocities: rates without values. The three of a joint, body or frame together
-have a position, the orientation of one body relative to another. It is held as a unit quaternion p with the
-rate ½ ω p, as are those of the ball joints of a state.
+Angular velocities are quasi-velocities: rates without values. The three components of a joint, body or frame
+together have a position, the orientation of one body relative to another. It is stored as a unit quaternion p
+with the rate ½ ω p, like the ball joints of a state.
 
-Loops are closed at given orientations by three rows for each, b₂·a₃, b₃·a₁ and b₁·a₂. The aⱼ are axes of the
+Three rows close the loops at each given orientation: b₂·a₃, b₃·a₁ and b₁·a₂. The aⱼ are axes of the
 first body, and the bⱼ directions of the second that coincide with them at the start. At the start the rows
-are zero and their first order is the angular velocity. Rotations of less than 60° have different rows. The
-rows are holonomic, so that the certified Newton iteration serves them as it serves others.
+are zero and their first order is the angular velocity. The rows determine rotations of less than 60°. They
+are holonomic, so the certified Newton iteration applies to them too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PAIRS = ((1, 2), (2, 0), (0, 1))
 
 @dataclass(frozen=True)
 class Orientation:
-    """Orientation of a body relative to another, of which three coordinates are the angular velocity.
+    """Orientation of a body relative to another, with three coordinates as its angular velocity.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Orientation:
     bodies : (str, str)
         First and second body.
     first, second : int
-        Frames of the tree that carry them.
+        Tree frames of these bodies.
     axes : (3, 3) ndarray
         Axes of the coordinates as columns, carried by the first body, in the reference configuration.
     """
@@ -80,7 +80,7 @@ class Orientation:
 
 
 def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) -> tuple[Orientation, ...]:
-    """Return the orientations of the coordinates without values, `bare`.
+    """Return the orientations whose angular velocities are the coordinates without values, `bare`.
 
     Raise `InputError` if only one or two components of an angular velocity are among the coordinates.
     """
@@ -111,10 +111,10 @@ def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) 
 
 
 class OrientedTransfer(CoordinateTransfer):
-    """Transfer to coordinates with values and to rotations from the state at hand.
+    """Transfer to coordinates with values and to rotations from a start.
 
     The rotations are the last chosen rows, three for each orientation. They are measured from the start of a
-    motion, and are zero for a state itself.
+    motion. Rows of a single state are measured from that state, and are zero.
     """
 
     def __init__(
@@ -136,14 +136,14 @@ class OrientedTransfer(CoordinateTransfer):
         self._axes = output_query(tree, plain_rows(tree, axes), 1)
 
     def rotations(self, states: np.ndarray) -> np.ndarray:
-        """Return the rotations (B, n, 3, 3) of second relative to first bodies from the reference."""
+        """Return the rotations (B, n, 3, 3) from the reference of the second bodies relative to the first."""
         shape = len(states), len(self._orientations), 2, 3, 3
-        # rows are the axes, and thus the transposed rotation
+        # rows are axes: the transposed rotation
         R = self._axes.arrays(states)[0].reshape(shape)
         return np.asarray(R[:, :, 0] @ np.swapaxes(R[:, :, 1], -1, -2))
 
     def query_at(self, state: np.ndarray) -> Query:
-        """Return the query for rows that are measured from a state (S,)."""
+        """Return the query for rows with rotations measured from a state (S,)."""
         tree, axes = self.tree, []
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
             carried = tree.axes(one.second).T @ one.axes @ R.T  # columns are the first body's axes
@@ -187,7 +187,7 @@ def rotation_rows(R: np.ndarray) -> np.ndarray:
 
 
 class Positions:
-    """Positions of coordinates some of which are angular velocities: values, then unit quaternions.
+    """Positions of coordinates that include angular velocities: values, then unit quaternions.
 
     Parameters
     ----------
@@ -199,15 +199,15 @@ class Positions:
     Attributes
     ----------
     labels : tuple of str
-        The M coordinates, one by one.
+        Labels of the M coordinates.
     orientations : tuple of Orientation
-        Those whose angular velocities are coordinates.
+        Orientations whose angular velocities are coordinates.
     valued : (V,) int
-        Coordinates with values, in the order of the positions.
+        Indices of the coordinates with values.
     size : int
-        Number of positions, V + 4 for each orientation.
+        Length of a position: V, and 4 for each orientation.
     order : (M,) int
-        Coordinates with values, and then those of the angular velocities.
+        Indices of the coordinates with values, then of the angular velocities.
     closure : Closure
         Position problem of the coordinates with values and the rotations.
 
@@ -245,7 +245,7 @@ class Positions:
         return x
 
     def from_values(self, values: np.ndarray) -> np.ndarray:
-        """Return positions (..., size) of values (..., M): rotation vectors for angular velocities."""
+        """Return positions (..., size) from values (..., M), with rotation vectors for angular velocities."""
         x, count = np.empty((*values.shape[:-1], self.size)), len(self.valued)
         x[..., :count] = values[..., self.valued]
         for rows, place in zip(self._turns, self._quaternions, strict=True):
@@ -253,7 +253,7 @@ class Positions:
         return x
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """Return the values (..., M) of positions (..., size): rotation vectors for angular velocities."""
+        """Return values (..., M) from positions (..., size), with rotation vectors for angular velocities."""
         values = np.empty((*x.shape[:-1], len(self.labels)))
         values[..., self.valued] = x[..., : len(self.valued)]
         for rows, place in zip(self._turns, self._quaternions, strict=True):
@@ -261,7 +261,7 @@ class Positions:
         return values
 
     def rates(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the rates (size,) of positions, ½ ω p for quaternions, for rates v (M,) of coordinates."""
+        """Return the rates (size,) of a position x from coordinate rates v (M,): ½ ω p for quaternions."""
         rates, turn = np.empty(self.size), np.zeros(4)
         rates[: len(self.valued)] = v[self.valued]
         for rows, place in zip(self._turns, self._quaternions, strict=True):
@@ -270,11 +270,11 @@ class Positions:
         return rates
 
     def rows_from(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of the rows that are measured from a state (S,), and its rotations (n, 3, 3)."""
+        """Return the packed constants of the rows measured from a state (S,), and its rotations (n, 3, 3)."""
         return self._transfer.query_at(state).numbers, self._transfer.rotations(state[None])[0]
 
     def scale(self, scale: np.ndarray) -> np.ndarray:
-        """Return the scales (size,) of positions, 1 for quaternions, from those (M,) of the coordinates."""
+        """Return position scales (size,), 1 for quaternions, from coordinate scales (M,)."""
         return np.concatenate([scale[self.valued], np.ones(self.size - len(self.valued))])
 
     def track(
@@ -282,7 +282,7 @@ class Positions:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the last closed states (B, S) on the paths to positions (B, size), and the share (B,).
 
-        See `Closure.track`. Long rotations are made in parts.
+        See `Closure.track`. Large rotations are divided into steps.
         """
         states, completed, count = start.copy(), np.zeros(len(start)), len(self.valued)
         if not self.closure.compiled:
@@ -305,7 +305,7 @@ class Positions:
     def _steps(
         self, state: np.ndarray, values: np.ndarray, turn: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return values (V,) and rotations (n, 3, 3) of steps from a state (1, S): equal and short ones."""
+        """Return values (V,) and rotations (n, 3, 3) of short equal steps from a state (1, S)."""
         if np.einsum("nii->n", turn).min() >= TRACE_MIN:
             return [(values, turn)]
         vectors = vector_from_matrix(turn)
@@ -315,7 +315,7 @@ class Positions:
         return [(began + (values - began) * k / count, part) for k in range(1, count + 1)]
 
     def normalized(self, x: np.ndarray) -> np.ndarray:
-        """Return positions (..., size) with unit quaternions; numbers that are not finite and zeros raise."""
+        """Return positions (..., size) with unit quaternions; raise for zero or non-finite quaternions."""
         found = x.copy()
         for one, place in zip(self.orientations, self._quaternions, strict=True):
             size = np.linalg.norm(x[..., place], axis=-1)
@@ -330,7 +330,7 @@ class Positions:
         return found
 
     def inputs(self, x: np.ndarray) -> dict[str, Any] | None:
-        """Return positions (..., size) as inputs of `at`; None for free joints between moving bodies."""
+        """Return positions (..., size) as inputs of `at`, or None with a free joint between moving bodies."""
         from scipy.spatial.transform import Rotation
 
         made: dict[str, Any] = {name: x[..., k] for k, name in enumerate(self._names)}

@@ -1,20 +1,20 @@
-"""Passive degrees of freedom: motions of a group of bodies of a closed mechanism that no other body shares.
+"""Passive degrees of freedom: motions of some bodies of a closed mechanism that leave all others at rest.
 
 A rod between two spherical joints spins about its own line; a piston turns in its cylinder. Such motions
 count in the mobility, and every set of independent coordinates must include them, but they transmit nothing.
-Each body is treated separately, with a velocity of its own; the result does not depend on the cut joints.
-Joints outside all loops stand still, so that branches without loops have no passive degrees of freedom.
+Each body has an independent velocity, and the result does not depend on the cut joints.
+Joints outside all loops are held at rest, so branches without loops have no passive degrees of freedom.
 Groups of joined bodies are examined in order of size for motions that leave all other bodies at rest. Such a
 motion is passive if the group
 
-* is held by at least two other bodies (this excludes bodies that merely end a chain, like doors and wheels),
-  and
+* is constrained by at least two other bodies (this excludes the ends of a chain, like doors and wheels), and
 * moves as one rigid piece; or it moves within itself, like a rod whose spherical joints are made of three
-  hinges each, and still constrains the others. To constrain them means that, with its resting joints locked,
-  the group removes degrees of freedom from the others, and removes none if any one of its bodies is left out.
+  hinges each, and still constrains the other bodies. It constrains them if, with its resting joints locked,
+  it removes degrees of freedom from them, but removes none without any one of its bodies.
 
-A group that removes none, such as the second crank of a five-bar with its couplers, or that has bodies that
-are not needed for the constraint, such as a platform with the legs that move it, has a motion to be driven.
+A group that removes none, such as the second crank of a five-bar with its couplers, has a motion to be
+driven. The same is true of a group with bodies that the constraint does not need, such as a platform with
+the legs that move it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from kic.transfer.finite_mobility import closed_neighbours, is_finite
 from kic.transfer.free_bodies import cut_everywhere, joint_motion_items, spot
 from kic.transfer.rank import RANK_SHARE, nearby_rtol
 
-# rates below this share of the largest rate of a motion count as zero, and with rounded dimensions at most
+# share of the largest rate of a motion below which rates count as zero; the maximum is for rounded dimensions
 REST_RTOL, REST_RTOL_MAX = 1e-7, 0.1
 
 
 class BodyTwists:
     """Bodies of a mechanism and the constraints between them.
 
-    Bodies that fixed joints connect, or joints outside all loops, form one unit. Ground is unit 0.
+    Bodies connected by fixed joints, or by joints outside all loops, form one unit. Ground is unit 0.
     """
 
     def __init__(self, closure: Closure) -> None:
@@ -119,7 +119,7 @@ class BodyTwists:
 
     @cached_property
     def _adjacent(self) -> list[set[int]]:
-        """List of sets of each unit with those that joints, fixed distances or couplings connect to it."""
+        """List of sets: each unit and the units that joints, fixed distances or couplings connect to it."""
         made = [{u} for u in range(self.count)]
         coupled = [self.ends[self.owner[row]].ravel().tolist() for row in self.couplings != 0]
         for ends in (*self.ends[self.holds].tolist(), *coupled):
@@ -140,7 +140,7 @@ class BodyTwists:
         return set(self.ends[self.holds & self.touching(group)].ravel().tolist()) - group
 
     def basis_at(self, state: np.ndarray, nearby: bool = True) -> TwistBasis:
-        """Return the motions at a closed state (1, S), which may be `nearby` the one in question."""
+        """Return the motions at a closed state (1, S); `nearby` selects the tolerance of neighbours."""
         t, n = self.closure.transfer, len(self.names)
         values, G = (x[0] for x in self._body_motion.arrays(state))
         rows = values.reshape(-1, 3)
@@ -156,7 +156,7 @@ class BodyTwists:
                 (self._coordinate_rates, self._coordinate_scale),
             )
         )
-        # joints outside all loops stand still
+        # joints outside all loops are held at rest
         closing = self.closure.rows(state)[1][0][:, self.loose]
         few = free_motions(closing, nearby_rtol(t.tolerance) if nearby else max(RANK_SHARE, t.tolerance))
         N = np.zeros((t.tree.size, few.shape[1]))
@@ -173,7 +173,7 @@ class BodyTwists:
         )
 
     def _rigid(self, origins: np.ndarray) -> np.ndarray:
-        """Return the twists (6 B, 6 (U - 1)) of bodies at origins (B, 3) by those of all units but ground."""
+        """Return the map (6 B, 6 (U - 1)) from twists of the moving units to those of bodies at origins."""
         bodies = np.arange(len(self.names))
         firsts = np.array([np.argmax(self.unit == u) for u in self.unit], dtype=np.intp)
         arms = (origins - origins[firsts]) / self.length
@@ -186,10 +186,7 @@ class BodyTwists:
 
 @dataclass(frozen=True, eq=False)
 class TwistBasis:
-    """Basis of the f independent motions at one configuration.
-
-    Velocities are in units of the characteristic length.
-    """
+    """Basis of the f independent motions at one configuration, with the characteristic length as unit."""
 
     bodies: BodyTwists
     state: np.ndarray
@@ -225,16 +222,16 @@ class TwistBasis:
         return few @ free_motions(self.X[np.repeat(others, 6)] @ few, self.rtol, 1.0)
 
     def participates(self, motions: np.ndarray) -> np.ndarray:
-        """Return a mask (F,) of the joint coordinates that take part in motions (f, k)."""
+        """Return a mask (F,) of the joint coordinates that move in motions (f, k)."""
         return np.abs(self.R @ motions).max(axis=1, initial=0.0) > REST_RTOL
 
     @property
     def rtol(self) -> float:
-        """Relative tolerance: velocities below this share of the largest of a motion count as zero."""
+        """Relative tolerance: smaller shares of the largest velocity of a motion count as zero."""
         return min(max(REST_RTOL, 10 * self.bodies.closure.transfer.tolerance), REST_RTOL_MAX)
 
     def twists(self, x: np.ndarray) -> np.ndarray:
-        """Return the twists (B, 6) of all bodies at their mean position, in a motion (f,)."""
+        """Return the twists (B, 6) of all bodies in a motion (f,), at the mean of their origins."""
         twist = (self.X @ x).reshape(-1, 6)
         arm = (self.origins.mean(axis=0) - self.origins) / self.bodies.length
         return np.concatenate([twist[:, :3] + np.cross(twist[:, 3:], arm), twist[:, 3:]], axis=1)
@@ -245,7 +242,7 @@ class TwistBasis:
         return bool(np.ptp(twist, axis=0).max() < self.rtol)
 
     def constrains_others(self, group: frozenset[int], moving: np.ndarray) -> bool:
-        """Return True if a group removes degrees of freedom from the others, and all its bodies are needed.
+        """Return True if a group removes degrees of freedom from the other bodies and needs all its bodies.
 
         Joints of the group are locked if none of their coordinates is `moving` (F,).
         """
@@ -259,7 +256,7 @@ class TwistBasis:
         )
 
     def _dof_of_others(self, group: frozenset[int], kept: frozenset[int], locked: np.ndarray) -> int:
-        """Return the degrees of freedom of the others, without the members of a group that are not kept.
+        """Return the degrees of freedom of the bodies outside a group; only its `kept` bodies constrain them.
 
         Loops that share no joint with those of the group keep their motions and are left out.
         """
@@ -292,8 +289,7 @@ def free_motions(G: np.ndarray, rtol: float, largest: float | None = None) -> np
     return V[int((sigma > max(rtol * max(largest, 1.0), RANK_SHARE)).sum()) :].T
 
 
-# approximate number of groups of bodies that are examined, the smallest first; bounds the time for large
-# mechanisms
+# approximate number of groups of bodies to examine, smallest first; it bounds the time for large mechanisms
 GROUPS_MAX = 3000
 
 
@@ -313,10 +309,10 @@ class PassiveFreedom:
     rates : (F,) ndarray
         Their rates, the largest 1; lengths are in units of the characteristic length.
     body : str
-        The body whose motion `point`, `axis` and `pitch` describe: the longest of several.
+        The longest of the bodies; `point`, `axis` and `pitch` describe its motion.
     point, axis : (3,) ndarray
-        A point of its screw axis and the unit vector along it, in the configuration. The point is the one
-        closest to the body's own point, and NaN for a translation.
+        The point of its screw axis closest to the body's reference point, NaN for a translation, and the
+        unit vector along the axis, in the configuration.
     pitch : float
         Advance along the axis per radian; infinite for a translation.
     through : tuple of str
@@ -377,9 +373,9 @@ def find_passive_freedoms(
 ) -> tuple[PassiveFreedom, ...]:
     """Return the passive degrees of freedom at a closed state.
 
-    Each must persist along its own motion and at neighbouring closed configurations. `closure` has the
-    conditions alone, without chosen rows. `states` (n, S) are the configuration in question, then its
-    neighbours. If it is `singular`, the degrees of freedom of the neighbours count.
+    Each must persist along its motion and at neighbouring closed configurations. `closure` has the
+    conditions alone, without chosen rows. `states` (n, S) are the configuration, then its neighbours. If the
+    configuration is `singular`, the degrees of freedom of the neighbours count.
     """
     bodies = BodyTwists(closure)
     if closure.transfer.tree.open or not bodies.count:
@@ -400,7 +396,7 @@ def find_passive_freedoms(
 def _passive_freedom(
     bodies: BodyTwists, group: frozenset[int], x: np.ndarray, reference: TwistBasis, bases: list[TwistBasis]
 ) -> PassiveFreedom | None:
-    """Return the passive degree of freedom of a group's motion, or None if it is not passive everywhere."""
+    """Return the passive degree of freedom of a group's motion; None if one of the bases excludes it."""
     closure, generic = bodies.closure, bases[-1]
     if not reference.is_rigid(group, x) and not generic.constrains_others(
         group, generic.participates(generic.motions_of(group))
@@ -427,12 +423,12 @@ def _passive_freedom(
 
 
 def _groups(bodies: BodyTwists, basis: TwistBasis) -> Iterator[tuple[frozenset[int], np.ndarray]]:
-    """Yield groups of joined units with a motion (f,) that is not one of smaller groups in them."""
+    """Yield groups of joined units, each with a motion (f,) that no smaller group within it has."""
     level = {frozenset([u]) for u in range(1, bodies.count if basis.X.size else 1)}
     count, found = len(level), list[tuple[frozenset[int], np.ndarray]]()
     while level:
         groups = sorted(level, key=sorted)
-        # all others may be at rest
+        # all other units can be at rest
         may_move = np.linalg.eigvalsh(basis.squares_of_others(groups))[:, 0] < basis.rtol
         for k in np.flatnonzero(may_move):
             group = groups[k]
@@ -495,12 +491,12 @@ def _describe_motion(basis: TwistBasis, group: frozenset[int], x: np.ndarray) ->
 
 
 def _extent(points: list[tuple[str, np.ndarray]]) -> float:
-    """Return the largest extent of joint positions along a world axis."""
+    """Return the largest extent of named positions along a world axis."""
     return float(np.ptp([place for _, place in points], axis=0).max()) if points else 0.0
 
 
 def _joints_of(basis: TwistBasis, k: int) -> list[tuple[str, np.ndarray]]:
-    """Return names and positions of the joints of a body that have a point."""
+    """Return names and positions of the joints of a body, for joints with a point."""
     bodies = basis.bodies
     return [
         (

@@ -1,12 +1,12 @@
-"""Programs: one question in the coordinates of a transfer, packed once and run at any states.
+"""Programs: queries in the coordinates of a transfer, packed once and run at any states.
 
-A program is the way of every question to the kernels and back. `Program.run` decides once what all of them
-share: one state or a batch, threads, complex numbers and symbols, members without a configuration, members
-that need other closure rows, springs in cut joints, and results that are not finite.
+All kernel calls for results go through a program. `Program.run` handles the common cases: one state or a
+batch, threads, complex numbers and symbols, members without a configuration, members that need other closure
+rows, springs in cut joints, and results that are not finite.
 
-Along a motion, H, I* and P* are not formed: rates and accelerations pass through the tree and its loops as a
-Taylor series in time, and forces return by Newton and Euler, (2-198), (2-199), (4-40) and (4-41); see
-`kic.kernels.motion`. `Dynamics` has the same results from the tensors.
+Along a motion, H, I* and P* are not formed. Rates and accelerations are propagated through the tree and its
+loops as a Taylor series in time, and forces are returned by the Newton–Euler equations (2-198), (2-199),
+(4-40) and (4-41); see `kic.kernels.motion`. `Dynamics` computes the same results from the tensors.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
 BOTH = lay.WANT_INERTIA | lay.WANT_LOADS
 # memory layout for which kernels are compiled
 LAYOUT: tuple[Literal["C"], Literal["A"], Literal["W"]] = ("C", "A", "W")
-# results without quality rows, for real members that are all regular
+# empty table of quality, for calls without it
 _BRIEF = np.empty((0, lay.QUALITY_WIDTH))
 _NOTHING = np.empty((0, 0))
 _NO_ENTRIES = np.empty((1, 0))
-# estimated cost of one configuration of a tree along a motion (µs), for the division among threads
+# estimated cost of one configuration of a tree along a motion (µs), to divide a batch among threads
 _START_US, _PER_COLUMN_US = 0.05, 0.06
 _empty = np.empty
 
 
 class Numbered(NamedTuple):
-    """Places of states in a batch, by which an error text names one of them.
+    """Indices of states in a batch, by which an error text names one of them.
 
     Attributes
     ----------
     numbers : sequence of int
-        Place of each state.
+        Index of each state.
     size : int
         Size of the batch.
     """
@@ -75,20 +75,20 @@ class Numbered(NamedTuple):
 
     @classmethod
     def whole(cls, states: np.ndarray) -> Numbered:
-        """Return the places of the states (B, S) of a whole batch."""
+        """Return the indices of the states (B, S) of a whole batch."""
         return cls(range(len(states)), len(states))
 
     def some(self, members: Any) -> Numbered:
-        """Return the places of some of the states."""
+        """Return the indices of some of the states."""
         return Numbered(np.asarray(self.numbers)[members], self.size)
 
     def named(self, k: int) -> str:
-        """Return the words for state k; '' in a batch of one."""
+        """Return the text that names state k; '' in a batch of one."""
         return f" (member {self.numbers[k]} of {self.size})" if self.size > 1 else ""
 
 
 class Transfer(Protocol):
-    """From the coordinates φ of a tree to others q, for any configuration.
+    """Transfer from the coordinates φ of a tree to other coordinates q, for any configuration.
 
     Transfers that solve a `system` also have `gimbal_error`, `recover` and `position_error`, and `certify` if
     they have a complex step.
@@ -96,7 +96,7 @@ class Transfer(Protocol):
     Attributes
     ----------
     names, labels : tuple of str
-        The coordinates q as they were named, and one by one.
+        The given names of the coordinates q, and a label for each coordinate.
     system : ConstraintSystem or None
         The equations that are solved at each configuration; None if the map is constant.
     linear : LinearMap or None
@@ -104,9 +104,9 @@ class Transfer(Protocol):
     permutation : (M,) int or None
         Column of the tree for each coordinate; None if the tables of the kernels have this order.
     is_compiled : bool
-        True if one kernel call evaluates any regular configuration, without other checks.
+        True if one kernel call evaluates any regular configuration without further checks.
     choice : ndarray or None
-        Chosen rows and order of elimination of the reference configuration, for the kernels.
+        Chosen rows and order of elimination at the reference configuration, for the kernels.
     quasi : frozenset of str
         Coordinates that have rates but no values.
     row_sizes, coordinate_scale : (M,)
@@ -126,7 +126,7 @@ class Transfer(Protocol):
 
     @property
     def system(self) -> Any:
-        """The equations that are solved, or None."""
+        """The solved system, or None."""
 
     @property
     def linear(self) -> Any:
@@ -134,7 +134,7 @@ class Transfer(Protocol):
 
     @property
     def permutation(self) -> Any:
-        """The columns of the coordinates, or None."""
+        """Array of the tree's column for each coordinate, or None."""
 
     @property
     def is_compiled(self) -> Any:
@@ -146,7 +146,7 @@ class Transfer(Protocol):
 
     @property
     def quasi(self) -> Any:
-        """The names without values."""
+        """Set of coordinates without values."""
 
     @property
     def row_sizes(self) -> Any:
@@ -154,7 +154,7 @@ class Transfer(Protocol):
 
     @property
     def coordinate_scale(self) -> Any:
-        """The scales (M,)."""
+        """Array (M,) of scales."""
 
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
         """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order."""
@@ -168,16 +168,16 @@ class Transfer(Protocol):
         """Return derivatives (order, B, M) of the tree's coordinates along motions; see `Program.run`."""
 
     def tree_table(self, states: np.ndarray) -> np.ndarray | None:
-        """Return the table of φ to second order, for kernels in coordinates; None in those of the tree."""
+        """Return the table of φ to second order; None if the coordinates are those of the tree."""
 
     def in_coordinates(self, tensors: list[np.ndarray], ranks: Iterable[int]) -> list[np.ndarray]:
-        """Return tensors with the last `rank` axes in the order of the coordinates, not of the columns."""
+        """Return tensors with their last `rank` axes reordered from columns to coordinates."""
 
     def check_closed(self, states: np.ndarray, numbered: Numbered | None = None) -> None:
         """Check that finite states (B, S) are closed; see `CoordinateTransfer.check_closed`."""
 
     def inertia_error(self, error: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Return the error (B, m) of the diagonal of I*, from that (M,) in the tree's coordinates."""
+        """Return the error (B, m) of the diagonal of I* from the error (M,) in the tree's coordinates."""
 
     def condition(self, states: np.ndarray, closure: Callable[[tuple[str, ...]], Closure]) -> np.ndarray:
         """Return the condition (B,) of states that must be closed and regular."""
@@ -185,26 +185,26 @@ class Transfer(Protocol):
 
 @dataclass(slots=True)
 class Table:
-    """Results of a program for a batch, as the kernels write them.
+    """Results of a program for a batch, in the layout of the kernels.
 
     Attributes
     ----------
     T, K : (B, n)
-        Rows, or results along motions; and dynamics.
+        Rows or results along motions, and dynamics.
     X : (B or 0, n)
-        The tree's coordinates φ, A, B, C as far as computed, where they are kept.
-    quality : (B, QUALITY_WIDTH), or without members
-        Pivots and residuals of the systems; without members if none is solved.
+        The tree's coordinates φ with the computed orders of A, B, C, if they are kept.
+    quality : (B or 0, QUALITY_WIDTH)
+        Pivots and residuals of the systems, if any are solved.
     rates : tuple of (B, m)
-        Motions: rates of the coordinates, their accelerations or efforts, perhaps jerks.
+        Motions: rates of the coordinates, accelerations or efforts, and jerks if given.
     batch : tuple of int
         Shape of the batch.
     ok : (...) bool, optional
         Mask of the members with results; None for all.
     error : (B,), optional
-        Relative error that Euler angles near gimbal lock and the error of solved states cause.
+        Relative error due to Euler angles near gimbal lock and errors of solved states.
     finite : bool
-        True if all results are finite; False if some may not be.
+        True if all results are finite; False if this is uncertain.
     outputs, dynamics : Layout, optional
         Layouts of T and K.
     """
@@ -223,23 +223,23 @@ class Table:
 
     @property
     def arrays(self) -> Sequence[np.ndarray]:
-        """Values, G, H, D (..., P, …) of the rows, or results along motions."""
+        """Sequence of values, G, H, D (..., P, …) of the rows, or of results along motions."""
         assert self.outputs is not None  # for the type checker: there are rows
         return self.outputs.split(self.T, self.batch)
 
     @property
     def model(self) -> Sequence[np.ndarray]:
-        """Requested ones of I*, P*, load and damping (..., m, …)."""
+        """Sequence of the requested I*, P*, load and damping (..., m, …)."""
         assert self.dynamics is not None  # for the type checker: they are requested
         return self.dynamics.split(self.K, self.batch)
 
     def members(self, some: slice) -> Table:
-        """Return the views of some members."""
+        """Return a table with views of some members."""
         T, K, X, quality = (a[some] if len(a) else a for a in (self.T, self.K, self.X, self.quality))
         return Table(T, K, X, quality, tuple(a[some] for a in self.rates))
 
     def scatter(self, good: np.ndarray) -> Table:
-        """Return the table of a batch (...) of which these are the good members; the others are NaN."""
+        """Return the table of a batch with these as the members `good` (...), and NaN elsewhere."""
         T, K, X = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.X))
         quality = scatter(self.quality, good) if len(self.quality) else self.quality
         error = None if self.error is None else scatter(self.error, good)
@@ -259,7 +259,7 @@ class MotionTerms(NamedTuple):
     I : (..., m, m)
         Mass matrix.
     load_power, dissipation : (...)
-        Power of the loads Tᴸ, and that lost in dampers.
+        Power of the loads Tᴸ, and power dissipated by dampers.
     """
 
     acceleration: np.ndarray
@@ -336,27 +336,27 @@ def _launch_batch(
 
 
 def motion_layout(size: int, want: int, series: tuple[int, ...] = ()) -> Layout:
-    """Return the layout of efforts; or of accelerations, bias, I* and two powers; and of a series of φ."""
+    """Return the layout of efforts, and a series of φ if given; or of `MotionTerms` for forward dynamics."""
     if want & lay.WANT_FORWARD:
         return Layout([(size,), (size,), (size, size), (), ()])
     return Layout([(size,), series] if series else [(size,)])
 
 
 class Program:
-    """A question in the coordinates of a transfer: queries to kernels, and the layouts of their results.
+    """Kernel queries in the coordinates of a transfer, with the layouts of their results.
 
-    It has no mutable state and is thread-safe.
+    A program has no mutable state and is thread-safe.
 
     Parameters
     ----------
     transfer : Transfer
         The coordinates.
     rows, order : Rows, int, optional
-        Requested rows, and their order; or the order to which φ is known.
+        Requested rows, and their order; without rows, the order of φ.
     masses, loads : Masses, Loads, optional
-        For dynamics.
+        Masses and loads, for dynamics.
     want : int
-        Requested parts of the dynamics.
+        Flags of the requested parts of the dynamics.
     along : bool
         True for results along motions.
     keep : bool
@@ -416,7 +416,7 @@ class Program:
         self._x_width = tree.size * sum(size**k for k in range(self.order + 1)) if keep else 0
         self._quality = lay.QUALITY_WIDTH if system is not None else 0
         self._euler = bool(rows is not None and rows.euler)
-        # springs, dampers and armature of joints that are no columns of the tree
+        # springs, dampers and armature of cut joints
         self.cut_joints = bool(want & BOTH and model is not None and model.cut_joint_loads)
         self.applied = loads.constant[None] if loads is not None else _empty((1, 0, 3))
 
@@ -427,21 +427,21 @@ class Program:
 
     @property
     def is_compiled(self) -> bool:
-        """True if one kernel call returns results along a motion at any real, regular state."""
+        """True if one kernel call suffices for results along a motion at any real, regular state."""
         transfer, model = self.transfer, self.model
         plain = transfer.permutation is None and transfer.is_compiled and not self.cut_joints
         return bool(plain and transfer.size and model is not None and not model.has_complex_step)
 
     def table(self, count: int, dtype: np.dtype, rates: tuple[np.ndarray, ...] = ()) -> Table:
-        """Return a table for a batch, which the kernels fill."""
+        """Return an empty table for a batch, to be filled by the kernels."""
         outputs, dynamics = self.outputs, self.dynamics
-        # kernels take the rows of each member, also of tables without entries
+        # kernels index the rows of each member, even in tables without entries
         if count == 1 and dtype == REAL:
             nothing, nobody = _NO_ENTRIES, _NOTHING
         else:
             nothing = _empty((count, 0), dtype)
             nobody = nothing[:0]
-        if self.along:  # kernels leave results out that are not finite
+        if self.along:  # kernels omit results that are not finite
             T = np.full((count, self.width), np.nan, dtype)
         else:
             T = nothing if outputs is None else _empty((count, self.width), dtype)
@@ -451,7 +451,7 @@ class Program:
         return Table(T, K, X, quality, rates, (count,), None, None, True, outputs, dynamics)
 
     def launch(self, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any) -> int:
-        """Run the kernels; return the number of members that are doubtful or not finite."""
+        """Run the kernels and return the number of members that are doubtful or not finite."""
         rejected, symbols = 0, states.dtype.kind == "O"
         for query in self.queries:
             entry = kernel(query.entry)
@@ -482,7 +482,7 @@ class Program:
         states : (B, S) ndarray
             Contiguous states.
         *rates : (B, m) ndarray
-            Motions, of the type of the states.
+            Motions, with the dtype of the states.
         applied : (B or 1, n, 3) ndarray, optional
             Applied forces and moments, by default those of the model.
         batch : tuple of int, optional
@@ -492,20 +492,19 @@ class Program:
         failures : {"raise", "mask"}
             Result for members that cannot be evaluated: an error that names them, or NaN.
         origin : CoordinateTransfer, optional
-            Transfer whose equations the states were solved for; its errors are estimated.
+            Transfer for which the states were solved; the resulting errors are estimated.
         out : Table, optional
             Table to fill.
         checked : bool
             True to raise an error for results that are not finite.
         closed : Numbered, optional
-            Places of the states in their batch, to raise an error for states that do not close the loops; by
-            default they are not compared.
+            Indices of the states in their batch. If given, states that do not close the loops raise an error.
 
         Raises
         ------
         InputError
             For symbols in coordinates that need a choice of rows, for results that are not finite, and for
-            open states.
+            states that do not close the loops.
         SingularError
             If the coordinates cannot drive the mechanism at a configuration, or its loops are singular there.
         """
@@ -546,7 +545,7 @@ class Program:
     ) -> Table:
         """Return the results of members that have a configuration."""
         count, dtype = len(states), states.dtype
-        transfer: Any = self.transfer  # further methods of those that solve a system
+        transfer: Any = self.transfer  # for the type checker: some methods are not in the protocol
         if dtype.kind == "O" and self._quality:
             raise InputError(
                 "`configuration` must hold numbers in these coordinates, got symbols: a transfer chooses "
@@ -593,7 +592,7 @@ class Program:
             check_finite(quantity, self.name, part)
 
     def _add_cut_joints(self, out: Table, states: np.ndarray) -> None:
-        """Add the laws of joints that are no columns of the tree, at states (B, S)."""
+        """Add inertia, loads and damping of cut joints at states (B, S)."""
         out.finite = False
         model, transfer = self.model, self.transfer
         assert model is not None  # for the type checker
@@ -611,10 +610,10 @@ class Program:
         joints: Iterable[tuple[Joint, np.ndarray]],
         motion: Callable[[Joint, int], tuple[np.ndarray, ...]],
     ) -> None:
-        """Add inertia, loads and damping of joints that are no columns of the tree, by their laws (4, n).
+        """Add inertia, loads and damping of joints outside the tree, given with their `joint_laws` (4, n).
 
-        ``motion(joint, order)`` returns values (B, n), which are `rest` for rates without values, G (B, n, m)
-        and to order 2 H (B, n, m, m) of the coordinates of a joint. For laws see `joint_laws`.
+        ``motion(joint, order)`` returns values (B, n), G (B, n, m) and for order 2 also H (B, n, m, m) of the
+        coordinates of a joint. Values of rates without values are `rest`.
         """
         parts = out.model
         inertia, loads = (parts[:2], parts[2:]) if self.want & lay.WANT_INERTIA else ([], parts)
@@ -631,7 +630,7 @@ class Program:
 
     @cached_property
     def scaling(self) -> Scaling:
-        """Scaling of the rows and coordinates: their sizes, and the error of rows for pivots of one."""
+        """Scaling: sizes of the rows and coordinates, and the error of the rows for pivots of one."""
         model, transfer = self.model, self.transfer
         assert model is not None  # for the type checker: there are rows
         assert self.outputs is not None
@@ -641,7 +640,7 @@ class Program:
 
     @cached_property
     def _quasi(self) -> frozenset[str]:
-        """Names, among rows and columns, that have rates but no values."""
+        """Set of the names of rows and columns that have rates but no values."""
         transfer, rows, tree = self.transfer, self.outputs.rows, self.transfer.tree  # type: ignore[union-attr]
         if rows.holonomic and transfer.holonomic:
             return frozenset()
@@ -650,7 +649,7 @@ class Program:
         return transfer.quasi | turning | set(np.compress(~rows.valued, rows.labels).tolist())
 
     def coefficients(self, found: Table) -> Coefficients:
-        """Return the coefficients in a table; errors grow with the inverse of its smallest pivots."""
+        """Return the coefficients in a table, with errors inversely proportional to its smallest pivots."""
         error, batch, scaling = found.error, found.batch, self.scaling
         if error is not None or len(found.quality):
             rounding = scaling.error
@@ -663,7 +662,7 @@ class Program:
         return self.coefficients_of(self.outputs.split(found.T, batch), scaling)  # type: ignore[union-attr]
 
     def coefficients_of(self, parts: Sequence[np.ndarray], scaling: Scaling) -> Coefficients:
-        """Return the coefficients of values, G, H, … as the kernels order them."""
+        """Return the coefficients from values, G, H, … in the order of the kernels."""
         values, *tensors = parts
         rows, transfer = self.outputs.rows, self.transfer  # type: ignore[union-attr]
         if rows.angles or rows.offsets:
@@ -681,7 +680,7 @@ class Program:
         )
 
     def model_of(self, found: Table, states: np.ndarray) -> Dynamics:
-        """Return the dynamics in a table of states (B, S)."""
+        """Return the dynamics in a table for states (B, S)."""
         transfer, model, ok, batch = self.transfer, self.model, found.ok, found.batch
         assert model is not None  # for the type checker
 
@@ -697,7 +696,7 @@ class Program:
         return computed_dynamics(transfer.labels, tensors, transfer.holonomic, error, model.description)
 
     def check_inertia(self, found: Table, states: np.ndarray) -> None:
-        """Raise an error if I* in a table of states (B, S), which has φ if it is solved for, is singular."""
+        """Raise an error if I* is singular in a table for states (B, S); a solved table must keep φ."""
         transfer, count = self.transfer, len(states)
         height, size = transfer.tree.size, transfer.size
         assert self.model is not None  # for the type checker: there are dynamics
@@ -712,7 +711,7 @@ class Program:
     # along motions
 
     def to_columns(self, rates: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """Return arrays (B, m) in the order of the kernels."""
+        """Return arrays (B, m) reordered from coordinates to the columns of the tree."""
         order = self.transfer.permutation
         if order is None:
             return rates
@@ -732,7 +731,7 @@ class Program:
         origin: Any = None,
         closed: Numbered | None = None,
     ) -> np.ndarray:
-        """Return efforts, or accelerations, (..., M) along motions (B, m); see `run` for the arguments."""
+        """Return efforts or accelerations (..., m) along motions (B, m); see `run` for the arguments."""
         transfer, size = self.transfer, self.transfer.size
         rates = rates if transfer.permutation is None else self.to_columns(rates)
         force = self.applied if applied is None else applied
@@ -763,8 +762,8 @@ class Program:
     ) -> np.ndarray:
         """Return efforts or accelerations (B, m) in the order of the coordinates, from results T.
 
-        Springs in cut joints are added, and I* is checked where the kernel doubts it. `known` (B,) are the
-        members of the batch with a result; those with a singular I* are removed from it, or raise an error.
+        Springs in cut joints are added. I* is checked for members with NaN accelerations. `known` (B,) is the
+        mask of members with a result; members with a singular I* are removed from it, or raise an error.
         """
         transfer = self.transfer
         if not self.want & lay.WANT_FORWARD:
@@ -799,7 +798,7 @@ class Program:
         batch: tuple[int, ...] | None = None,
         closed: Numbered | None = None,
     ) -> MotionTerms:
-        """Return the terms (B, …) of forward dynamics along motions (B, m); for the others see `run`."""
+        """Return the terms (B, …) of forward dynamics along motions (B, m); see `run` for the arguments."""
         motion = self.to_columns(rates)
         found = self.run(states, *motion, ok=ok, batch=batch, closed=closed)
         known = np.ones(len(states), bool) if ok is None else ok.reshape(-1)
@@ -821,7 +820,7 @@ class Program:
         return MotionTerms(a, bias, I, load_power, dissipation)
 
     def _cut_joint_terms(self, states: np.ndarray, v: np.ndarray) -> tuple[Any, Any, Any, Any]:
-        """Return I*, bias, and powers of loads and dampers, of joints that are no columns of the tree."""
+        """Return I*, bias, and powers of loads and dampers, of cut joints."""
         assert self.model is not None  # for the type checker
         program = self.model.program(self.transfer, want=self.want & BOTH)
         out = program.table(len(states), states.dtype)
@@ -832,10 +831,9 @@ class Program:
     def motion_function(self) -> Callable[..., Any]:
         """Return the function that runs the kernel for one real state along a motion.
 
-        Its arguments are the state, two rates, the result T and, for series of third order, q⃛.
-
-        It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns a
-        number other than zero where the kernel writes no result.
+        Its arguments are the state, two rates, the result T and, for third-order series, q⃛. It accepts only
+        contiguous one-dimensional arrays of float64, and raises a TypeError for others. It returns a nonzero
+        number if the kernel writes no result.
         """
         transfer, query, size = self.transfer, self.queries[0], self.transfer.size
         model, applied, choice = self.model, self.applied, transfer.choice
@@ -871,12 +869,12 @@ class Program:
 
 
 class OutputMotion(NamedTuple):
-    """Values of outputs and their time derivatives; made by `Configuration.motion`.
+    """Values of outputs and their time derivatives, made by `Configuration.motion`; can be unpacked.
 
     Attributes
     ----------
     value, velocity, acceleration, jerk : (..., P)
-        They can be unpacked. Values of angular velocities are NaN.
+        The derivatives of order 0 to 3. Values of angular velocities are NaN.
 
     Examples
     --------
@@ -896,10 +894,10 @@ class OutputMotion(NamedTuple):
 def output_motion_function(
     model: CompiledModel, transfer: Transfer, names: tuple[str, ...]
 ) -> Callable[..., Any]:
-    """Return the function of `output_motion` for one real state (S,) and rates (m,).
+    """Return a fast version of `output_motion` for one real state (S,) and rates (m,).
 
-    It raises a TypeError for anything but contiguous arrays of float64 with one axis, and returns None where
-    `output_motion` must decide.
+    It accepts only contiguous one-dimensional arrays of float64, and raises a TypeError for others. It
+    returns None if `output_motion` must be called instead.
     """
     query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
     rows, mobile = query.layout.rows, tree.size
@@ -946,7 +944,7 @@ def output_motion_function(
 
 
 def tree_motion_query(transfer: Transfer, masses: Masses, loads: Loads, want: int, layout: Layout) -> Query:
-    """Return the query along motions in coordinates of an open chain, or of a linear map."""
+    """Return the query along motions in coordinates of an open chain or a linear map."""
     tree, entry = transfer.tree, "tree_motion" if transfer.linear is None else "linear_tree_motion"
     found = Query(
         tree,
@@ -968,7 +966,7 @@ def joint_laws(joint: Joint) -> np.ndarray:
 
 
 def terms_along(tensors: Sequence[np.ndarray], v: np.ndarray) -> tuple[Any, Any, Any, Any]:
-    """Return I*, bias, and powers of loads and dampers, of tensors of dynamics at rates (B, m)."""
+    """Return I*, bias, and powers of loads and dampers, from tensors of dynamics and rates (B, m)."""
     I, P, *loads = tensors
     bias = np.einsum("bkac,ba,bc->bk", P, v, v)
     if not loads:
@@ -990,10 +988,10 @@ def flat_members(
     finite: bool = True,
     **batches: Any,
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...], tuple[int, ...]]:
-    """Return states (B, S), arrays (B, m) by default zero, and the batch that they have in common.
+    """Return states (B, S) and arrays (B, m), broadcast to a common batch, and the shape of that batch.
 
-    `states` (B, S) have the batch `batch`, `given` are arrays (..., m), `others` have further types and
-    `batches` further shapes of the batch.
+    `states` have the shape `batch`. `given` are arrays (..., m) by name, or None for zeros. The dtypes of
+    `others` and the shapes `batches` also enter the common dtype and batch.
     """
     arrays, batched = {}, bool(batch or batches)
     for name, a in given.items():

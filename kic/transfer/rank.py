@@ -1,6 +1,6 @@
 """Rank of the closure: independent conditions and degrees of freedom at one configuration.
 
-Each closure condition has a share: the part of its row that the rows before it in a pivoted QR do not span,
+Each closure condition has a share: the part of its row that the previous rows of a pivoted QR do not span,
 relative to the largest, or to the scale of the closure if all are smaller. A condition is independent if its
 share exceeds the rounding error of closed configurations, or `closure_tolerance` for rounded dimensions. The
 degrees of freedom to first order are the coordinates of the tree minus the independent conditions.
@@ -27,15 +27,15 @@ PLANAR_ATOL = 1e-12
 
 
 def nearby_rtol(tolerance: float) -> float:
-    """Return the share below which conditions are redundant near a configuration, which has `tolerance`.
+    """Return the share below which conditions are redundant near a configuration with `tolerance`.
 
-    Rounding grows along a motion, tenfold at most, and a share is always less than 1.
+    Rounding grows along a motion, at most tenfold.
     """
     return max(RANK_SHARE, min(10 * tolerance, tolerance**0.5))
 
 
 def condition_shares(closing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of each condition, largest first, and the rows that have them.
+    """Return the share of each condition, largest first, and the corresponding rows.
 
     Parameters
     ----------
@@ -74,10 +74,10 @@ def rank(transfer: CoordinateTransfer, state: np.ndarray) -> int:
 
 
 def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[int, bool]:
-    """Return the degrees of freedom to first order at one configuration (1, S), and if they are certain.
+    """Return the degrees of freedom to first order at one configuration (1, S), and True if they are certain.
 
-    They are certain if nothing moves, or if as many closure rows are independent as ever can be: the rank is
-    then constant nearby. Rows that vanish are not proof: they do so also in a singular configuration.
+    They are certain if nothing moves, or if the closure has the largest possible rank: the rank is then
+    constant nearby. Vanishing rows prove nothing, because they also occur in singular configurations.
     """
     size = transfer.tree.size
     if not transfer.owners:
@@ -88,7 +88,7 @@ def first_order_dof(transfer: CoordinateTransfer, state: np.ndarray) -> tuple[in
 
 
 def largest_rank(tree: Tree, rows: int) -> int:
-    """Return the largest possible rank of a number of closure rows, of cuts in a plane two for each."""
+    """Return the largest possible rank of some closure rows: two for each cut of a planar mechanism."""
     normal, drawing = tree.planar_normal, tree.description
     if normal is None or drawing.couplings or drawing._closed_contacts:
         return rows
@@ -111,7 +111,7 @@ def regular_dof(
 
     The transfer may be to any coordinates; `closure` returns the position problem without inputs. Where
     closure rows depend on one another, steps along generic first-order motions show if the rank is constant
-    nearby. A singular configuration needs the account of `Mechanism.mobility`.
+    nearby. For a singular configuration see `Mechanism.mobility`.
     """
     count, certain = first_order_dof(transfer, state)
     if not certain:

@@ -1,11 +1,12 @@
-"""Loops of rounded dimensions: which of their conditions are redundant, and by how much these miss.
+"""Loops of rounded dimensions: their redundant conditions, and the residuals of these.
 
 Planar and other overconstrained loops move because some of their conditions follow from the others. In
-dimensions of a file with a few digits they almost do: their singular values are as small as the rounding, all
-along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left out.
-Their residuals are measured along the motion that the others allow. Where these exceed what rounding makes,
-as next to a dead centre or at an infinitesimal motion, the conditions are not redundant. If the tilt of one
-axis explains them, or a turn of one frame with all below, that one is wrong, and not rounded.
+dimensions of a few digits they follow only approximately: their singular values are as small as the rounding,
+all along the motion. The loops move if the weakest conditions, beyond a gap of the singular values, are left
+out. Their residuals are measured along the motion that the other conditions allow. Residuals larger than
+rounding, as near a dead centre or at an infinitesimal motion, show that the conditions are not redundant. If
+the tilt of one axis explains the residuals, or the rotation of one frame with all below, that axis or frame
+is wrong, not rounded.
 """
 
 from __future__ import annotations
@@ -29,46 +30,46 @@ from kic.numerics.tolerances import EPS
 from kic.transfer.closure import PINV_RTOL, Closure
 from kic.transfer.rank import independent_rows
 
-# singular values and residuals, relative to the largest and to the size of the loops: of conditions that hold
-# by themselves, of dimensions with 16 digits, and the largest of rounded ones, as of an angle written 3.14
+# singular values and residuals, relative to the largest and to the size of the loops: for conditions that
+# hold identically, for dimensions with 16 digits, and the maximum for rounded ones, such as an angle 3.14
 ZERO_SHARE, EXACT_SHARE, ROUNDED_SHARE_MAX = 4 * EPS, 64 * EPS, 8e-3
-# share of the residual of closed configurations that exact conditions may miss, and residual of steps
+# largest residual of exact conditions, as a share of that of closed configurations, and residual of steps
 EXACT_FACTOR, STEP_RESIDUAL = 0.1, 1e-14
-# the largest of rounded places, and of loops that move without: their conditions may be meant
+# the maximum for rounded positions, and for loops that move with all conditions, which may be intended
 MOVING_SHARE_MAX = 1e-3
-# ratio of successive singular values between which a rank is sought: the smallest rank, and others
+# smallest ratio of successive singular values at a rank: up to the number of strong conditions, and above
 GAP_MIN, FURTHER_GAP_MIN = 10.0, 100.0
-# margin of the tolerance over what redundant conditions miss
+# ratio of the tolerance to the residual of redundant conditions
 TOLERANCE_FACTOR = 10.0
-# steps along the motion: their length (radians, shares of the characteristic length) and number, and the
-# motions in which they begin, both ways
+# steps along the motion: their length (radians, shares of the characteristic length), their number, and the
+# number of initial directions, each with its opposite
 STEP_LENGTH, STEPS, WAYS = 0.1, 32, 4
-# a step ends where a direction has turned so far out of the motions, or the conditions are so much closer to
-# dependence, as shares of what they were
+# smallest share of a direction that is still a motion, and of the initial smallest singular value of the
+# conditions, at which steps continue
 DIRECTION_SHARE_MIN, INDEPENDENCE_SHARE_MIN = 0.3, 0.3
 # distance along the motion that shows that conditions are redundant
 PROVED_DISTANCE_MIN = 0.1
-# the largest residuals along it that a turn may explain, the share of them that it may leave, how many
-# times more than the best it may leave, or turn more than the smallest, and the largest tilt of rounding
+# the largest residual that a turn may explain, the largest share of it that may remain, the largest ratio of
+# the remainder to the best and of the angle to the smallest, and the largest tilt due to rounding
 TILTED_SHARE_MAX, TILT_MISFIT_MAX, TILT_RATIO_MAX, ROUNDED_TILT_MAX = 0.1, 0.15, 5.0, 3e-3
-# joints with one axis, and singular values of tilts that change nothing
+# joints with one axis, and share of singular values below which tilts have no effect
 AXIAL_TYPES, TILT_RTOL = ("revolute", "prismatic", "cylindrical"), 1e-3
 
 
 @dataclass(frozen=True)
 class RoundedLoops:
-    """Loops from which conditions are left out that follow from the others but for rounding.
+    """Loops with conditions that are redundant except for rounding, and are left out.
 
     Attributes
     ----------
     parts : tuple of str
         Parts that impose these conditions.
     length, angle : float
-        By how much the conditions miss along the motion: a length, and radians.
+        Largest residuals of the conditions along the motion: a length, and radians.
     share : float
-        Largest residual of them, and contribution beyond the others, in the scales of the closure.
+        Larger of their scaled residual and their contribution beyond the other conditions.
     rank : int
-        Number of the other conditions that are independent.
+        Number of independent conditions that are kept.
     """
 
     parts: tuple[str, ...]
@@ -89,7 +90,7 @@ class Turn:
     angle : float
         Angle of the turn (rad).
     axis : (3,) ndarray, or None
-        Where the axis would be, in the world. It is None if the frame turns with all below.
+        Corrected axis in the reference configuration; None if the frame turns with all below.
     """
 
     joint: str
@@ -99,20 +100,20 @@ class Turn:
 
 @dataclass(frozen=True)
 class MotionBeyond:
-    """Account of the conditions beyond a rank along the motion that the others allow.
+    """Account of the conditions beyond a rank along the motion that the other conditions allow.
 
     Attributes
     ----------
     states : (n, S) ndarray
-        Configurations along it.
+        Configurations along the motion.
     missed : (R,) ndarray
         Largest residual of each condition.
     share : float
-        Largest residual, and contribution beyond the others.
+        Larger of the largest residual and the largest contribution beyond the other conditions.
     kept : float
-        Smallest singular value of the others.
+        Smallest singular value of the other conditions.
     distance : float
-        How far it goes: radians, shares of the characteristic length.
+        Length of the motion: radians, shares of the characteristic length.
     """
 
     states: np.ndarray
@@ -123,11 +124,12 @@ class MotionBeyond:
 
 
 def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[RoundedLoops], list[list[Turn]]]:
-    """Return the tolerance with which loops of rounded dimensions move, these loops, and what is wrong.
+    """Return the tolerance with which loops of rounded dimensions move, these loops, and turns.
 
-    Loops that share no joint are judged one by one. The tolerance is 0 if there are none, or if none
-    separates the conditions of all loops that are redundant from those that are not. One axis or frame of
-    each list is wrong. `closure` has the conditions alone, without chosen rows; the state is (1, S).
+    Loops that share no joint are judged one by one. The tolerance is 0 if there are no such loops, or if no
+    tolerance separates redundant from other conditions in all loops. In each list of turns, one axis or frame
+    is wrong.
+    `closure` has the conditions alone, without chosen rows; the state is (1, S).
     """
     if closure.transfer.tree.open or not closure.transfer.owners:
         return 0.0, [], []
@@ -148,7 +150,7 @@ def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[Roun
 def _rounded(
     closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray
 ) -> tuple[RoundedLoops | None, list[Turn]]:
-    """Return the conditions that some loops leave out to move, None if there are none, and what is wrong.
+    """Return the conditions that are left out for some loops to move, or None, and turns that may be wrong.
 
     `own` are the rows of the loops, and `free` the columns that move them.
     """
@@ -183,7 +185,7 @@ def _rounded(
 def _described(
     closure: Closure, state: np.ndarray, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
 ) -> RoundedLoops:
-    """Return by how much the rows of some loops miss along a motion."""
+    """Return the account of loops, with the largest residuals of their rows `own` along a motion."""
     t = closure.transfer
     left = pivoted_qr(closure.rows(state)[1][0][np.ix_(own, free)].T)[1][rank:]
     rows, missed = t.system.rows, motion.missed
@@ -202,7 +204,7 @@ def motion_beyond(
     free: np.ndarray | slice = slice(None),
     most: float = 1.0,
 ) -> MotionBeyond:
-    """Follow the motion that the `rank` strongest conditions allow, both ways, and measure the others.
+    """Follow the motion that the `rank` strongest conditions allow, in both directions; measure the others.
 
     Parameters
     ----------
@@ -211,11 +213,11 @@ def motion_beyond(
     state : (1, S)
         The closed state.
     rank : int
-        Number of conditions that hold. They are chosen anew in each step.
+        Number of conditions that are enforced, chosen again in each step.
     own, free : (R,) or (M,) int, optional
-        Rows that are conditions, and columns that move.
+        Indices of the conditions, and of the columns that move.
     most : float, optional
-        Residual or contribution of the others at which the motion ends.
+        Residual or contribution of the other conditions at which the motion ends.
 
     Returns
     -------
@@ -255,7 +257,7 @@ def motion_beyond(
         length = np.linalg.norm(along, axis=1)
         if not step:
             first = weakest[0]
-        # conditions meet other motions where they come close to dependence
+        # nearly dependent conditions indicate a bifurcation
         going = (weakest > INDEPENDENCE_SHARE_MIN * first) & (weakest > 10 * others)
         going &= length > DIRECTION_SHARE_MIN * np.linalg.norm(ways, axis=1) if step else length > 0
         if not going.any():
@@ -280,7 +282,7 @@ def motion_beyond(
 
 
 def tilt_sentence(turns: Sequence[Turn]) -> str:
-    """Return a sentence on axes and frames that explain what conditions miss; '' if there are none."""
+    """Return a sentence on axes and frames that explain residuals of conditions; '' if there are none."""
     words = []
     for turn in turns:
         of = f"of '{turn.joint}' by {turn.angle:.2g} rad"
@@ -294,10 +296,10 @@ def tilt_sentence(turns: Sequence[Turn]) -> str:
 def _tilts(
     closure: Closure, motion: MotionBeyond, rank: int, own: np.ndarray, free: np.ndarray
 ) -> tuple[list[Turn], bool]:
-    """Return the axes and frames whose turn explains what rows miss along a motion, the best first.
+    """Return the axes and frames whose turn explains the residuals of rows along a motion, the best first.
 
-    Also return True if rounding explains it: small tilts of all axes leave no more than rounded places make.
-    Motions of the columns explain no part of what is left of a row beyond the rank.
+    Also return True if rounding explains them: small tilts of all axes leave residuals of rounded positions.
+    Residuals are projected on the directions that motions of the columns cannot change.
     """
     t = closure.transfer
     values, G = closure.rows(motion.states)
@@ -341,15 +343,15 @@ def with_turning_frames(
 ) -> tuple[Tree, np.ndarray, list[tuple[Joint, np.ndarray]]]:
     """Return a tree with ball joints between joints and their bodies, and its states.
 
-    The first ball joint turns the frame of a joint with all below. Its axis alone turns if the second ball
-    joint turns back. Joints that `tree` does not have stay open.
+    The first ball joint rotates the frame of a joint with all below. Only the axis rotates if the second ball
+    joint has the opposite rotation. Joints that `tree` does not have stay open.
 
     Parameters
     ----------
     tree : Tree
         Tree of the mechanism, whose columns are kept.
     states : (B, S)
-        Its states. The ball joints are at zero there.
+        States of `tree`. The ball joints are at zero in the new states.
     joints : iterable of Joint
         Joints whose frames turn.
 
@@ -372,7 +374,7 @@ def with_turning_frames(
         turned.append(replace(joint, bodies=ends))
     bodies = [Body(end) for joint in turned for end in joint.bodies]
     instead = {joint.name: joint for joint in turned}
-    # the joints of gears and belts have no common body now
+    # the joints of gears and belts now have no common body
     terms = {name: zip(*pairs, strict=True) for name, pairs in description._terms.items()}
     couplings = tuple(Coupling(name, joints, ratios=ratios) for name, (joints, ratios) in terms.items())
     whole = Tree(
@@ -395,6 +397,6 @@ def with_turning_frames(
 
 
 def fitted(A: np.ndarray, missed: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the smallest x that fits A x = -missed best, and the share of `missed` that is left."""
+    """Return the smallest least-squares solution of A x = -missed, and the share of `missed` that remains."""
     x, size = np.linalg.lstsq(A, -missed, rcond=TILT_RTOL)[0], np.linalg.norm(missed)
     return x, float(np.linalg.norm(missed + A @ x) / size) if size else 1.0

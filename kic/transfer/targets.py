@@ -21,14 +21,14 @@ from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers, real_array
 from kic.numerics.rotations import displaced
 
-# largest distance of a given pose from the plane in which its body moves, relative to the length; also the
-# largest tilt, in rad
+# largest distance of a given pose from the body's plane of motion, relative to the length, and largest tilt
+# (rad)
 PLANARITY_TOL = 1e-10
 
 
 @dataclass(frozen=True)
 class PoseTarget:
-    """Body or frame of which the pose or only the orientation is given, or spherical joint with a rotation.
+    """Body or frame with a given pose or orientation, or spherical joint with a given rotation.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class PoseTarget:
 
     @property
     def turns_at(self) -> int:
-        """Index of the first of the nine rows of the orientation, among the rows of this target."""
+        """Index of the first of the nine orientation rows among the rows of this target."""
         return 3 if self.whole else 0
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class NamedInput:
 
 @dataclass(frozen=True)
 class Targets:
-    """Rows by name and bodies by pose, with their target values.
+    """Named rows and bodies with a pose, with their target values.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Targets:
     batch : tuple of int
         Shape of the batch.
     reasons : list of (...) str
-        Reasons why members are impossible, found before anything is solved; '' for possible ones.
+        Reasons why members are impossible, known before the solution; '' for possible members.
     """
 
     names: tuple[str, ...]
@@ -96,7 +96,7 @@ class Targets:
 
     @property
     def impossible(self) -> np.ndarray:
-        """First reason (...) of each member; '' for those that are possible."""
+        """Array (...) of the first reason why each member is impossible; '' for possible members."""
         first = np.full(self.batch, "", dtype=object)
         for why in self.reasons:
             first = np.where(first == "", np.broadcast_to(why, self.batch), first)
@@ -105,7 +105,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class BatchTargets:
-    """Targets of the members of a flat batch: `values` (B, P) of rows and of poses, as in `Targets`."""
+    """Targets of a flat batch, with `values` (B, P) of rows and poses as in `Targets`."""
 
     names: tuple[str, ...]
     held: tuple[PoseTarget, ...]
@@ -119,8 +119,8 @@ class BatchTargets:
 def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     """Return the rows of the pose of a body or frame: its reference point and its three axes.
 
-    If only the orientation is given, the point is omitted. The nine components of the axes fix three dof;
-    like redundant closure rows, they are consistent. Those of a joint are in axes of its first body.
+    If only the orientation is given, the point is omitted. The nine components of the axes fix three dof, and
+    are redundant but consistent. Those of a joint are in axes of its first body.
     """
     if held.body in tree.description._ball_joints:
         return relative_axes(tree, tree.description._ball_joints[held.body].bodies)
@@ -133,35 +133,35 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
 
 
 def axis_items(tree: Tree, part: Body | Frame) -> list[Item]:
-    """Return the rows of the three axes of a frame; those of a body are the world's when undisplaced."""
+    """Return the rows of the three axes of a frame or body; a body's are the world axes at the reference."""
     frame = tree.frame[part.body]
     return [Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in part.axes]
 
 
 def frame_part(tree: Tree, name: str) -> Body | Frame:
-    """Return the body or frame of a name."""
+    """Return the body or frame with a name."""
     part = tree.description._part(name, "bodies", "frames", argument="of")
     assert isinstance(part, Body | Frame)  # for the type checker: `part` searches these kinds only
     return part
 
 
 def reference_of(part: Body | Frame) -> np.ndarray:
-    """Return the reference point of a body or frame in the reference configuration, or else its origin."""
+    """Return the reference point, or else the origin, of a body or frame in the reference configuration."""
     return np.array(part.reference or part.origin)
 
 
 def placed_reference(part: Body | Frame, pose: Any) -> np.ndarray:
     """Return the reference point (..., 3) of a body or frame at a pose, a SciPy `RigidTransform`.
 
-    The pose of a frame is that of its axes in the world, so that its translation is that of the origin. The
-    pose of a body is that of a frame which coincides with the world in the reference configuration.
+    The pose of a frame locates its origin and axes in the world. The pose of a body is its displacement: that
+    of a frame which coincides with the world in the reference configuration.
     """
     return displaced(pose, reference_of(part) - np.array(part.origin))
 
 
 @dataclass(frozen=True)
 class MotionSubspace:
-    """Largest set of motions that bodies can have: in space, about one direction, in a plane, or translation.
+    """Group that contains the motions of all bodies: spatial, about one direction, planar or translation.
 
     Attributes
     ----------
@@ -178,12 +178,12 @@ class MotionSubspace:
     normal: np.ndarray | None
 
     def count(self, held: PoseTarget) -> int:
-        """Return the number of inputs for which the pose or orientation of a body counts."""
+        """Return the number of dof that the pose or orientation of a body fixes."""
         return self.turns + (self.moves if held.whole else 0)
 
 
 def motion_subspace(tree: Tree) -> MotionSubspace:
-    """Return the motions that the joints of a tree allow: a group that contains those of all bodies."""
+    """Return the group of motions that the joints of a tree allow."""
     if tree.balls:
         return MotionSubspace(3, 3, None)
     slides = tree.cols[:, lay.KIND] == lay.PRISMATIC
@@ -199,9 +199,9 @@ def motion_subspace(tree: Tree) -> MotionSubspace:
 
 
 def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, Any]:
-    """Return inputs by the names of rows, and of bodies and frames that have a pose.
+    """Return inputs as a dict by names of rows, and of bodies and frames with a pose.
 
-    An array is in the order of the coordinates. Euler angles and coordinates of free joints are poses.
+    An array is in the order of the coordinates. Euler angles and coordinates of free joints become poses.
     """
     inputs = free_joints_as_poses(description, inputs)
     if not isinstance(inputs, Mapping):
@@ -221,7 +221,7 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
 
 
 def _gathered(description: MechanismDescription, inputs: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return inputs in which three angles with a key each, such as axes of a grid, are one array.
+    """Return inputs with three angles under separate keys, such as axes of a grid, joined in one array.
 
     They are Euler angles, or components of the rotation vector of a joint.
     """
@@ -241,9 +241,9 @@ def _gathered(description: MechanismDescription, inputs: Mapping[Any, Any]) -> d
 
 
 def _orientation(description: MechanismDescription, key: str, value: Any) -> tuple[str, Any]:
-    """Return name and `Rotation` for the three Euler angles of a frame or body; others pass.
+    """Return name and `Rotation` for the three Euler angles of a frame or body; other inputs are unchanged.
 
-    Three angles are an orientation, which is regular also in gimbal lock.
+    The orientation is regular in gimbal lock too.
     """
     name, _, row = key.partition(".")
     part = description._parts.get(name)
@@ -266,12 +266,12 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
 def targets_of(
     tree: Tree, named: Mapping[str, NamedInput], length: float, inputs: Mapping[str, Any]
 ) -> Targets:
-    """Return targets from `named_inputs`: values by row, and poses by body or frame.
+    """Return the targets of `named_inputs`: values of rows, and poses of bodies and frames.
 
     Raises
     ------
     InputError, UnknownNameError
-        If a shape is wrong, or something has no value.
+        If a shape is wrong, or a name has no value.
     """
     names: list[str] = []
     held: list[PoseTarget] = []
@@ -298,7 +298,7 @@ def targets_of(
     rows += pose_rows
     batch = broadcast_batches(**shapes) if shapes else ()
     values = np.stack([np.broadcast_to(c, batch) for c in rows], axis=-1) if shapes else np.array(rows)
-    # one product tells that all numbers are ordinary
+    # one product shows that all numbers are moderate
     size = abs(np.vdot(values, values)) if values.dtype.kind != "O" else 0.0
     if not size < DEGREES_ANGLE_MIN**2:
         warn_of_degrees(tree.description, [name for name, _ in _first_rows(named, names)], values)
@@ -316,7 +316,7 @@ def targets_of(
 
 
 def _first_rows(named: Mapping[str, NamedInput], names: list[str]) -> list[tuple[str, int]]:
-    """Return the name of each row among the values, with its index."""
+    """Return the name and index of each row among the values."""
     owners = [name for name in names for _ in range(named[name].height)]
     return [(name, k) for k, name in enumerate(owners)]
 
@@ -324,7 +324,7 @@ def _first_rows(named: Mapping[str, NamedInput], names: list[str]) -> list[tuple
 def _pose_rows(
     tree: Tree, name: str, value: Any, length: float
 ) -> tuple[PoseTarget, list[np.ndarray], np.ndarray]:
-    """Return the target of a pose or a rotation, its rows, and reasons why it is impossible."""
+    """Return the target of a pose or rotation, the values of its rows, and reasons why it is impossible."""
     joint = tree.description._ball_joints.get(name)
     target = PoseTarget(name, whole=joint is None and hasattr(value, "translation"))
     if joint is not None:
@@ -343,7 +343,7 @@ def _pose_rows(
 
 
 def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarray]:
-    """Return target values of the rows of a name, one array each, real or of the mechanism's scalar type."""
+    """Return an array of target values for each row of a name, real or of the mechanism's scalar type."""
     if not one.valued:
         if np.shape(value)[-2:] == (4, 4):
             message = (
@@ -375,7 +375,7 @@ def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarra
 
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Return reasons against values whose squares are not finite, '' for the others."""
+    """Return reasons for values above `ARGUMENT_MAX`; '' for others."""
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX):
         why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
@@ -383,7 +383,7 @@ def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
 
 
 def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Return reasons why a distance cannot have these values, '' for the others."""
+    """Return reasons for values that a distance cannot have; '' for possible values."""
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(wanted.real <= 0):
         x = float(wanted[tuple(index)].real)
@@ -398,9 +398,9 @@ def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
 def _out_of_room(
     room: MotionSubspace, body: str, R: np.ndarray, move: np.ndarray | None, length: float
 ) -> np.ndarray:
-    """Return reasons why a body cannot have a pose, '' for the others.
+    """Return reasons why a body cannot have a pose; '' for possible poses.
 
-    Reasons are that it turns about one direction only, or moves in a plane only.
+    The reason is a rotation about another direction, or a translation out of the plane of motion.
     """
     tilt = np.zeros(R.shape[:-2])
     if room.turns == 0:
