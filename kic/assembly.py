@@ -129,7 +129,7 @@ class ClosedState:
 
 
 class _Residuals:
-    """Closure rows of a mechanism, open loops and couplings, with derivatives by the tree's coordinates."""
+    """Closure rows of a mechanism, open loops and couplings, with derivatives in the tree's coordinates."""
 
     def __init__(
         self,

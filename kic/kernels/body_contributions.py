@@ -55,7 +55,7 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
 
 @entry
 def links(plan, numbers, states, X, whole, scratch, T):
-    """Compute the contributions of bodies to I* and P*, in tree coordinates (X None) or those of X (B, …).
+    """Compute the contributions of bodies to I* and P*, in coordinates of the tree (X None) or of X (B, …).
 
     `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³) receives I linear, I angular, P linear,
     P angular of each body.

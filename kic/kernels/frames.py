@@ -18,7 +18,7 @@ def has_frame(cols, n):
 def motion(cols, geometry, states, b, F):
     """Write cosine and sine of revolute, length of prismatic and quaternion of ball joints into F.
 
-    They are those of configuration b of `states` (B, nq), relative to the reference configuration.
+    The values are for configuration b of `states` (B, nq), relative to the reference configuration.
     """
     for n in range(cols.shape[0]):
         if not has_frame(cols, n):

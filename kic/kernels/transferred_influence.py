@@ -210,7 +210,10 @@ def slide_second(x, Z, by, place, s, xn, bn, size, count, pairs):
 
 @helper
 def third_motion(cols, F, x, Z, width, size):
-    """Compute the third order of every frame, rotation and origin, for all triples: (3-47) link by link."""
+    """Compute the third order of every frame, rotation and origin, for all triples.
+
+    These are the derivatives of (3-47), link by link.
+    """
     mobile, square, cube = cols.shape[0], size * size, size * size * size
     for n in range(mobile):
         if not has_frame(cols, n):

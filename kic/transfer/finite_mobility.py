@@ -405,7 +405,7 @@ def extension(closure: Closure, state: np.ndarray, first_order: int) -> Extensio
     Parameters
     ----------
     closure : Closure
-        The conditions alone, without chosen rows.
+        Position problem of the conditions, without chosen rows.
     state : (1, S)
         The closed state.
     first_order : int

@@ -10,7 +10,7 @@ motion is passive if the group
 * is constrained by at least two other bodies (this excludes the ends of a chain, like doors and wheels), and
 * moves as one rigid piece; or it moves within itself, like a rod whose spherical joints are made of three
   hinges each, and still constrains the other bodies. It constrains them if, with its resting joints locked,
-  it removes degrees of freedom from them, but removes none without any one of its bodies.
+  it removes degrees of freedom from them, and removes none if any one of its bodies is left out.
 
 A group that removes none, such as the second crank of a five-bar with its couplers, has a motion to be
 driven. The same is true of a group with bodies that the constraint does not need, such as a platform with

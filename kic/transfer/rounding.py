@@ -81,14 +81,14 @@ class RoundedLoops:
 
 @dataclass(frozen=True)
 class Turn:
-    """Turn of an axis or frame that makes conditions of its loops redundant.
+    """Rotation of an axis or frame that makes conditions of its loops redundant.
 
     Attributes
     ----------
     joint : str
         The joint.
     angle : float
-        Angle of the turn (rad).
+        Angle of the rotation (rad).
     axis : (3,) ndarray, or None
         Corrected axis in the reference configuration; None if the frame turns with all below.
     """
@@ -209,7 +209,7 @@ def motion_beyond(
     Parameters
     ----------
     closure : Closure
-        The conditions alone, without chosen rows.
+        Position problem of the conditions, without chosen rows.
     state : (1, S)
         The closed state.
     rank : int

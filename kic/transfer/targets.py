@@ -57,9 +57,9 @@ class NamedInput:
     Attributes
     ----------
     height : int
-        Number of its rows.
+        Number of rows.
     valued : bool
-        True if they all have values.
+        True if all rows have values.
     has_pose, is_distance : bool
         True for a body, frame or spherical joint, which may have a pose, and for a distance.
     """
@@ -120,7 +120,7 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     """Return the rows of the pose of a body or frame: its reference point and its three axes.
 
     If only the orientation is given, the point is omitted. The nine components of the axes fix three dof, and
-    are redundant but consistent. Those of a joint are in axes of its first body.
+    are redundant but consistent. The rows of a joint are in axes of its first body.
     """
     if held.body in tree.description._ball_joints:
         return relative_axes(tree, tree.description._ball_joints[held.body].bodies)
@@ -375,7 +375,7 @@ def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarra
 
 
 def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Return reasons for values above `ARGUMENT_MAX`; '' for others."""
+    """Return reasons why values above `ARGUMENT_MAX` are impossible; '' for smaller values."""
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(np.abs(wanted.real) > ARGUMENT_MAX):
         why[tuple(index)] = f"{name} = {wanted[tuple(index)].real:g}, which exceeds {ARGUMENT_MAX:g}"
@@ -383,7 +383,7 @@ def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
 
 
 def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Return reasons for values that a distance cannot have; '' for possible values."""
+    """Return reasons why a distance cannot have given values; '' for possible values."""
     why = np.full(wanted.shape, "", dtype=object)
     for index in np.argwhere(wanted.real <= 0):
         x = float(wanted[tuple(index)].real)
