@@ -39,11 +39,11 @@ class EffortBounds:
 
     @property
     def size(self) -> np.ndarray:
-        """The larger of both by magnitude."""
+        """Larger magnitude of the two bounds."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     def needed(self, criterion: str, labels: tuple[str, ...]) -> np.ndarray:
-        """Return the sizes, or raise an error unless all are finite and positive."""
+        """Return `size`; raise InputError unless it is finite and positive."""
         valid = (np.isfinite(self.size) & (self.size > 0)).reshape(-1, len(labels)).all(axis=0)
         if not valid.all():
             names = ", ".join(x for x, ok in zip(labels, valid, strict=True) if not ok)
@@ -137,9 +137,9 @@ class Distribution(Batched):
     effort : (..., A)
         Efforts T.
     internal : (..., A)
-        The part of them that does no work; zero for the minimum without limits and preload.
+        Part of the efforts that does no work; zero for the minimum without limits and preload.
     share : (..., A) or None
-        Each effort relative to its limit, in its direction; 0 where that is infinite. None without limits.
+        Efforts as shares of the limits in their directions; 0 for infinite limits. None without limits.
     at_limit : (..., A) bool
         Efforts at their lower or upper limit.
     G, H : (..., A, M) and (..., A, M, M)
@@ -264,7 +264,7 @@ class ActuationProblem:
         return EffortSpace(*parts, scaling, self.labels, self.coordinates, name)
 
     def solve(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return the arrays (...) of a function of members, NaN in those without a configuration."""
+        """Return the results (...) of a function of members; NaN in members without a configuration."""
         valid, found = map_valid_members(self.ok, self.failures, function)
         return self.restore(scatter(found, valid))
 
@@ -424,7 +424,7 @@ def actuator_dynamics(
 ) -> Dynamics:
     """Return the dynamics in terms of more actuators than degrees of freedom (eqs 4-87 to 4-90).
 
-    They are those in the coordinates (4-77) times the left inverse of (4-86). See
+    They are the dynamics in the coordinates (4-77) times the left inverse of (4-86). See
     `Configuration.actuator_dynamics`.
     """
     problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)

@@ -21,7 +21,7 @@ def acting_efforts(
     failures: Literal["raise", "mask"],
     order: Literal[1, 2] = 2,
 ) -> tuple[Coefficients, np.ndarray]:
-    """Return the coefficients of rows with efforts, and their efforts (..., A), from a dict by name."""
+    """Return the coefficients of the rows in a dict of efforts, and the efforts (..., A)."""
     effort = mapping("effort", effort, "efforts by row")
     if not effort:
         raise invalid("effort", "must have the effort of at least one row", effort)
@@ -33,7 +33,7 @@ def acting_efforts(
 
 
 def generalized_efforts(G: np.ndarray, effort: np.ndarray) -> np.ndarray:
-    """Return the efforts GᵀT (..., M) at the coordinates of efforts T (..., A) at rows with G (..., A, M)."""
+    """Return the generalized efforts GᵀT (..., M) of efforts T (..., A) at rows with G (..., A, M)."""
     broadcast_batches(configuration=G.shape[:-2], effort=effort.shape[:-1])
     return np.einsum("...pn,...p->...n", G, effort)
 
@@ -41,9 +41,9 @@ def generalized_efforts(G: np.ndarray, effort: np.ndarray) -> np.ndarray:
 def efforts_at_coordinates(
     configuration: Configuration, effort: Any, wrt: Any, failures: Literal["raise", "mask"]
 ) -> Any:
-    """Return efforts (..., M) at the coordinates from a dict by row; other arguments pass.
+    """Return efforts (..., M) at the coordinates from a dict by row; return other arguments unchanged.
 
-    Members where the coordinates cannot drive the mechanism have no efforts, and zeros here.
+    Efforts are zero in members where the coordinates cannot drive the mechanism.
     """
     if not isinstance(effort, Mapping):
         return effort

@@ -1,8 +1,8 @@
 """Internal loads: efforts that actuators exert against each other without doing work (eqs 4-76 to 4-86).
 
 With G the coefficients of A actuators in M coordinates, A ≥ M, efforts T give the generalized effort GᵀT. A
-criterion measures them by TᵀWT. In y = F T, with W = FᵀF, the measure is |y|². A QR of F⁻ᵀG splits y into the
-minimum that produces the effort, and a part that does no work.
+criterion measures efforts by TᵀWT = |y|² with y = F T and W = FᵀF. A QR decomposition of F⁻ᵀG splits y into
+the minimum that produces the generalized effort, and a part that does no work.
 """
 
 from __future__ import annotations
@@ -84,25 +84,25 @@ class EffortSpace:
         return self._minimum_efforts(demand[..., None])[..., 0]
 
     def _minimum_efforts(self, demand: np.ndarray) -> np.ndarray:
-        """Return the same for several generalized efforts, as columns (n, M, k)."""
+        """Return efforts (n, A, k) of minimum norm for generalized efforts in columns (n, M, k)."""
         across, down = np.swapaxes(self.X, -1, -2), np.swapaxes(self.R, -1, -2)
         y = self.Q @ np.linalg.solve(down, demand)
         y = y + self.Q @ np.linalg.solve(down, demand - across @ y)  # iterative refinement
         return self.root @ y
 
     def inverse(self) -> np.ndarray:
-        """Return the left inverse G_q^u (n, M, A); its transpose gives those of minimum norm (eq 4-86)."""
+        """Return the left inverse G_q^u (n, M, A); its transpose gives efforts of minimum norm (eq 4-86)."""
         return np.linalg.solve(self.R, np.swapaxes(self.root @ self.Q, -1, -2))
 
     def internal_part(self, efforts: np.ndarray) -> np.ndarray:
-        """Return the part of efforts (n, A) that does no work: their difference to the minimum."""
+        """Return the part of efforts (n, A) that does no work: their difference from the minimum."""
         return efforts - self.minimum_effort(np.einsum("bim,bi->bm", self.G, efforts))
 
 
 def _participates(G: np.ndarray, condition: np.ndarray) -> np.ndarray:
     """Return a mask of the actuators (n, A) that take part in some internal load, for scaled G (n, A, M).
 
-    An actuator that alone holds a motion takes part in none.
+    An actuator that alone holds some motion takes part in none.
     """
     Q = np.linalg.qr(G, mode="complete")[0]
     return np.linalg.norm(Q[..., G.shape[-1] :], axis=-1) > BASIS_ATOL * condition[:, None]
@@ -111,8 +111,8 @@ def _participates(G: np.ndarray, condition: np.ndarray) -> np.ndarray:
 def canonical(Q: np.ndarray) -> np.ndarray:
     """Return a canonical orthonormal basis of the space spanned by orthonormal columns (n, A, K).
 
-    The first column is the projection of the unit effort that is closest to the space, and so on in the
-    remaining space. In each the effort of its actuator is positive.
+    The first column is the normalized projection of the unit effort closest to the space. Later columns are
+    chosen likewise in the remaining space. The effort of the chosen actuator is positive in each column.
     """
     count, _, width = Q.shape
     remaining, coefficients = Q.copy(), np.empty((count, width, width))
@@ -136,7 +136,7 @@ def stiffness(H: np.ndarray, efforts: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False, repr=False)
 class InternalLoads(Batched):
-    """Efforts of actuators that do no work in any motion: GᵀT = 0 with their coefficients G.
+    """Efforts of actuators that do no work in any motion: GᵀT = 0 with the actuators' coefficients G.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class InternalLoads(Batched):
         Parameters
         ----------
         amounts : (..., K) array_like
-            One for each internal load.
+            Amount of each internal load.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class InternalLoads(Batched):
         Parameters
         ----------
         efforts : (..., A) array_like
-            Of the actuators, doing work or not.
+            Efforts of the actuators, with or without work.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class InternalLoads(Batched):
         return stiffness(self.H, T)
 
     def _checked(self, name: str, value: Any, size: int) -> np.ndarray:
-        """Return numbers (..., size) whose batch fits that of the loads."""
+        """Return checked numbers (..., size) whose batch broadcasts with that of the loads."""
         a = as_array(name, value, size)
         broadcast_batches(loads=self.batch, **{name: a.shape[:-1]})
         return a

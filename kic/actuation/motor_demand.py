@@ -78,7 +78,7 @@ def rotor_dynamics(
 
 
 def dry_friction(configuration: Configuration, shafts: Coefficients, v: np.ndarray) -> np.ndarray:
-    """Return efforts (..., M) of dry friction in the motors, whose shafts must turn."""
+    """Return generalized efforts (..., M) of dry friction in the motors; shafts with friction must turn."""
     train = model_of(configuration).drive_train
     at_rest = (train.friction != 0) & (shafts.velocity(v) == 0)
     if at_rest.any():

@@ -57,9 +57,9 @@ class FourBarMotion(Printable):
         Sum of the other two lengths, minus that of the shortest and longest.
     crank : (float, float)
         Smallest and largest angle of the crank from the ground line (rad). A range of 2π is a full rotation.
-        Where the mirror image is another range, the one given has positive angles.
+        If the mirror image has another range, this is the one with positive angles.
     rocker : (float, float)
-        Smallest and largest angle of the rocker, likewise.
+        Smallest and largest angle of the rocker, measured likewise.
     transmission : (float, float)
         Smallest and largest angle between coupler and rocker (rad), the transmission angle.
     """
@@ -127,7 +127,7 @@ def four_bar_motion(*, ground: float, crank: float, coupler: float, rocker: floa
 
 
 def _angles(base: complex, arm: complex, one: complex, other: complex) -> tuple[Any, Any]:
-    """Return the range of the angle between two links such that the other two span their ends."""
+    """Return the range of the angle between two links for which the other two can join their ends."""
     size = base + arm + one + other
     gap, least = (x if x.real >= 0 else -x for x in (base - arm, one - other))
     if max(gap.real, least.real) <= EQUAL_LENGTHS_RTOL * size.real:  # a kite: on both sides of a step
@@ -172,7 +172,7 @@ def four_bar(
 ) -> Mechanism:
     """Make a four-bar linkage from its lengths.
 
-    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). A and D read the
+    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). A and D measure the
     angles of crank and rocker from the line of the ground pivots, the x axis.
 
     Parameters
@@ -244,7 +244,7 @@ def slider_crank(
     """Make a slider-crank from its lengths.
 
     Joints A (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D (ground, slider)
-    along x, which reads x of the slider.
+    along x, which measures x of the slider.
 
     Parameters
     ----------
@@ -308,14 +308,14 @@ def five_bar(
     """Make a planar five-bar linkage, the two-degree-of-freedom parallel robot, from its lengths.
 
     Joints A (ground, left), B (left, left_rod), C (left_rod, right_rod), D (right, right_rod) and E (ground,
-    right). A and E read the angles of the driven links from the x axis.
+    right). A and E measure the angles of the driven links from the x axis.
 
     Parameters
     ----------
     ground : float
-        Distance of the ground pivots, A at the origin and E at (ground, 0).
+        Distance between the ground pivots, A at the origin and E at (ground, 0).
     proximal, distal : float or (float, float)
-        Lengths of the driven links and of the rods, equal or those of the left and right.
+        Lengths of the driven links and of the rods: one for both sides, or left and right.
     angles : (float, float), optional
         Angles A and E (rad) of the reference configuration; by default elbows apart and symmetric for equal
         lengths. The tip C is above the line of the elbows.
@@ -403,7 +403,7 @@ def stewart(
 ) -> Mechanism:
     """Make a Gough–Stewart platform with six legs from its radii, angles and height.
 
-    Leg k has a universal joint Uk on the base, a prismatic joint Lk that reads its length, and a spherical
+    Leg k has a universal joint Uk on the base, a prismatic joint Lk that is its length, and a spherical
     joint Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in pairs about
     60°, 180° and 300°; legs 1 and 2 share a pair of the base, legs 2 and 3 one of the platform.
 
@@ -432,7 +432,7 @@ def stewart(
     Raises
     ------
     InputError
-        For invalid lengths, or if not one of `height` and `leg_length` is given.
+        For invalid lengths, or unless exactly one of `height` and `leg_length` is given.
 
     Examples
     --------
@@ -489,7 +489,7 @@ def delta(
 ) -> Mechanism:
     """Make a Delta robot from its usual dimensions: three driven arms and three parallelograms.
 
-    Arm k hangs from hinge Ak, which reads its angle below the level; the rods "rodka" and "rodkb" have
+    Arm k hangs from hinge Ak, the angle of the arm below horizontal; the rods "rodka" and "rodkb" have
     universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the platform. The base is at z = 0,
     and the platform below it.
 
@@ -502,10 +502,10 @@ def delta(
     arm, forearm : float
         Lengths of the arms, and of the rods of the parallelograms.
     angle, height : float, optional
-        Angle of the arms (rad) below the level, or z of the platform below the base, in the reference
+        Angle of the arms (rad) below horizontal, or z of the platform below the base, in the reference
         configuration; at most one. The default is an angle of 0.4 rad.
     width : float, optional
-        Distance of the two rods of a parallelogram; by default a tenth of `forearm`.
+        Distance between the two rods of a parallelogram; by default a tenth of `forearm`.
     masses : dict of str to float, optional
         Masses of "platform", a uniform disc, "arm1" … and "rod1a" …, slender bars.
     name, **rest

@@ -39,7 +39,7 @@ class DHRow:
     theta : float
         Angle about the joint axis (rad); of a revolute joint, the reference value of the coordinate.
     limits : (float, float), optional
-        Lower and upper limit of the coordinate, as of `Joint`.
+        Lower and upper limit of the coordinate, as in `Joint`.
 
     Raises
     ------
@@ -133,8 +133,8 @@ def from_dh(
         `DHRow`.
     bodies : iterable of Body
         Mass properties of the links, with `com`, `inertia` and `at` in the frame of the link. Its origin is
-        at the joint in the modified convention, and at the end of the link in the standard one. Others have
-        no mass properties.
+        at the joint in the modified convention, and at the end of the link in the standard one. Other links
+        have no mass properties.
     points : iterable of Point
         Points, each in the frame of its body; those of ground in world axes.
     frames : iterable of Frame
@@ -242,19 +242,19 @@ def _check_part(name: str, part: Any, part_type: type, key: str) -> None:
 
 
 def _point_in_world(p: Vector, T: np.ndarray) -> Vector:
-    """Return a point of the frame of a link in world coordinates."""
+    """Transform a point from a link frame to world coordinates."""
     x, y, z = (T[:3, :3] @ np.array(p) + T[:3, 3]).tolist()
     return (x, y, z)
 
 
 def _frame_in_world(frame: Frame, T: np.ndarray) -> Frame:
-    """Return a frame given in the frame of a link in world coordinates."""
+    """Transform a frame from a link frame to world coordinates."""
     axes = tuple(map(tuple, (np.array(frame.axes) @ T[:3, :3].T).tolist()))
     return replace(frame, origin=_point_in_world(frame.origin, T), axes=axes)  # type: ignore[arg-type]
 
 
 def _body_in_world(body: Body, T: np.ndarray) -> Body:
-    """Return a body of the frame of a link in world coordinates."""
+    """Transform a body from a link frame to world coordinates."""
     points = {key: getattr(body, key) for key in ("com", "at") if getattr(body, key) is not None}
     changes: dict[str, Any] = {key: _point_in_world(p, T) for key, p in points.items()}
     if body.inertia is not None:

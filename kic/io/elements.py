@@ -1,6 +1,6 @@
 """Elements and attributes of URDF and SDF files, and their treatment by the readers.
 
-A key is the tag of an element and that of a child, "joint/axis", or an attribute of it, "axis@xyz". The
+A key is the tag of an element with the tag of a child ("joint/axis") or an attribute ("axis@xyz"). The
 tables follow the schema of urdfdom with its extensions, and the specification of SDFormat 1.12 with the parts
 of older versions that change the motion.
 """
@@ -27,24 +27,24 @@ TREATMENTS = {
 
 @dataclass(frozen=True)
 class Elements:
-    """Keys of a format by their treatment, each a text with blanks between them.
+    """Keys of a format by treatment, in texts that separate them by blanks.
 
     Attributes
     ----------
     computed : str
         Read, with their children and attributes.
     no_effect : str
-        Without effect on motion; children are not looked at.
+        Without effect on motion; children are not checked.
     remarked : str
         Ignored with a remark: limits of actuators, geometry, plugins.
     strict : str
-        Ignored with a remark, and an error of a strict reader, as all keys that are not listed.
+        Ignored with a remark, and an error of a strict reader, like all keys that are not listed.
     error : str
         An error of every reader.
     own : str
-        Those among them whose remarks the reader makes itself.
+        Keys among these for which the reader adds the remarks.
     harmless : dict of str to bool, float or str
-        Values of keys that have no effect, as have empty texts.
+        Values of keys that have no effect, like empty texts.
     """
 
     computed: str
@@ -61,7 +61,7 @@ class Elements:
         return {key: kind for kind in TREATMENTS for key in getattr(self, kind.replace(" ", "_")).split()}
 
     def check(self, root: Element, robot: Robot) -> None:
-        """Add a remark for each key of a file that is ignored, at its first place."""
+        """Add a remark for each key of a file that is ignored, at its first occurrence."""
         found: dict[str, list[tuple[int, str]]] = {}
         front = [(root, "the file")]
         while front:
@@ -86,7 +86,7 @@ class Elements:
             robot.remark(line, f"{text} is ignored{more}.", lost=lost)
 
     def _is_harmless(self, element: Element, key: str, text: str) -> bool:
-        """Return True if a value has no effect, by its meaning: "0.00" is 0, and "True" is true."""
+        """Return True if a value has no effect: "0.00" counts as 0, and "True" as true."""
         harmless = self.harmless.get(key)
         if isinstance(harmless, bool):
             return element.truth(text, f"`{key}`", harmless) == harmless

@@ -30,7 +30,7 @@ def model_names() -> tuple[str, ...]:
 
 
 def find(model: str | os.PathLike[str]) -> Path:
-    """Return the file of a shipped model or of a path."""
+    """Return the path of a shipped model, or the given path."""
     if not isinstance(model, str | os.PathLike) or not isinstance(text := os.fspath(model), str):
         raise invalid("model", "must be the name of a shipped model or a path", model)
     if isinstance(model, str) and not text.lower().endswith(SUFFIXES) and not any(c in text for c in "/\\"):

@@ -1,7 +1,7 @@
-"""Helpers of the linkages: points in the plane, and bodies, joints and points under construction.
+"""Helpers for linkages: points in the plane, and bodies, joints and points under construction.
 
-Numbers may carry a complex step of a sensitivity. The functions below are those of `math` and NumPy for real
-numbers, and analytic for a step. They raise `InputError` where they have no derivative.
+Numbers may carry a complex step of a sensitivity. The functions below equal those of `math` and NumPy for
+real numbers, and are analytic for complex steps. They raise `InputError` where they have no derivative.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def one_of(**given: Any) -> None:
 
 
 def two_numbers(name: str, value: Any, repeat: bool = False) -> tuple[Any, Any]:
-    """Return two finite numbers, or one as both if it may `repeat`."""
+    """Return two finite numbers; with `repeat`, one number stands for both."""
     if repeat and numbers(name, value).ndim == 0:
         return (number(name, value),) * 2
     a = real_or_stepped(name, value, 2)
@@ -79,14 +79,14 @@ def _not_smooth() -> InputError:
 
 
 def at_most(x: complex, y: complex, size: complex) -> bool:
-    """Return True if x is at most y, exactly; raise an error if a step decides, for lengths of a `size`."""
+    """Return True if x ≤ y; raise an error if only a complex step decides, for lengths of order `size`."""
     if abs(x.real - y.real) <= EQUAL_LENGTHS_RTOL * size.real and not step_vanishes(x - y, x, y):
         raise _not_smooth()
     return x.real <= y.real
 
 
 def largest(size: complex, *values: complex) -> Any:
-    """Return the largest number; raise an error if a step decides, for lengths of a `size`."""
+    """Return the largest number; raise an error if only a complex step decides (see `at_most`)."""
     found = max(values, key=lambda x: x.real)
     for x in values:
         at_most(x, found, size)
@@ -104,14 +104,14 @@ def cos(x: complex) -> Any:
 
 
 def sqrt(x: complex, size: complex = 0.0) -> Any:
-    """Return the square root of a sum whose terms have a `size`, zero if rounding makes it negative."""
+    """Return the square root of a sum of terms of order `size`, or zero if rounding makes it negative."""
     if x.imag and x.real <= EQUAL_LENGTHS_RTOL * size.real:
         raise _not_smooth()
     return cmath.sqrt(x) if x.imag else math.sqrt(max(x.real, 0.0))
 
 
 def acos(x: complex) -> Any:
-    """Return the arc cosine, that of ±1 for numbers that rounding moves beyond."""
+    """Return the arc cosine of a number, clipped to ±1 because of rounding."""
     if x.imag and abs(x.real) >= 1 - EQUAL_LENGTHS_RTOL:
         raise _not_smooth()
     return cmath.acos(x) if x.imag else math.acos(min(1.0, max(-1.0, x.real)))
@@ -138,7 +138,7 @@ def atan2(y: complex, x: complex) -> Any:
 
 
 def apex(a: np.ndarray, b: np.ndarray, one: complex, other: complex, side: float) -> np.ndarray | None:
-    """Return the point at distances from a and b, left (side 1) or right of a to b; None if none is."""
+    """Return the point at distances from a and b, left (side 1) or right of the line ab, or None."""
     d = b - a
     f = hypot(d[0], d[1])
     along = (f * f + one * one - other * other) / (2 * f) if f else np.inf
@@ -160,7 +160,7 @@ def line_angle(a: np.ndarray, b: np.ndarray) -> Any:
 
 
 class Parts:
-    """Bodies, joints and points of a linkage under construction; hinges of given `angles` read them."""
+    """Bodies, joints and points of a linkage under construction; `angles` are values of hinges by name."""
 
     def __init__(self, name: str, masses: Mapping[str, float] | None, **angles: complex) -> None:
         self.name, self.masses = name, mapping("masses", {} if masses is None else masses, "bodies to masses")
@@ -175,7 +175,7 @@ class Parts:
         return None if given is None else number("masses", given)
 
     def bar(self, name: str, a: np.ndarray, b: np.ndarray) -> None:
-        """Add a slender uniform bar from a to b; of zero length, a point mass."""
+        """Add a slender uniform bar from a to b, or a point mass if a and b coincide."""
         v = b - a
         mass = self.mass(name)
         inertia = None if mass is None else mass / 12 * ((v @ v) * np.eye(3) - np.outer(v, v))
@@ -186,7 +186,7 @@ class Parts:
         self.bodies.append(Body(name, mass=mass, com=tuple(com), inertia=inertia))
 
     def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: Any) -> None:
-        """Add a revolute joint about z, which reads its given angle, or else `value` within ±π."""
+        """Add a revolute joint about z with the value given in `angles`, or else `value` within ±π."""
         value = self.angles.get(name, (value.real + pi) % (2 * pi) - pi + (value - value.real))
         self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=value))
 
@@ -201,7 +201,7 @@ class Parts:
         self.add(name, mass, np.array([0.0, 0.0, height]), inertia)
 
     def box(self, name: str, points: np.ndarray, at: np.ndarray) -> None:
-        """Add a uniform box with its edges along the axes, as large as the one around points."""
+        """Add a uniform box along the axes with the size of the bounding box of points."""
         mass, inertia = self.mass(name), None
         if mass is not None:
             scale = np.abs(points).max()

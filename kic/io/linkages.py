@@ -1,8 +1,8 @@
 """Common linkages and parallel robots from their usual lengths.
 
 Every function returns an ordinary `Mechanism`. Planar linkages lie in the plane x y, with the first ground
-pivot at the origin; z is up for parallel robots. In the reference configuration joints read the angles given,
-also those beyond ±π. `masses` are those of slender uniform bars, if not stated otherwise; bodies without a
+pivot at the origin; z is up for parallel robots. In the reference configuration joints have the given
+angles, even beyond ±π. Bodies in `masses` are slender uniform bars unless stated otherwise. Bodies without a
 mass have no dynamics.
 """
 

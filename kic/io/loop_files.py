@@ -19,7 +19,7 @@ from kic.numerics.arguments import entries
 from kic.numerics.optional import import_optional
 
 # elements that close loops: of Isaac Sim, of URDF+ and its predecessor, and of a proposal for ROS
-# (github.com/ros/urdfdom_headers/pull/108); and those of the two links in them, in their order
+# (github.com/ros/urdfdom_headers/pull/108); and tags of their two links, in order
 CLOSING_ELEMENTS = ("loop_joint", "loop", "constraint")
 _ENDS = (("link1", "link1"), ("link1", "link2"), ("predecessor", "successor"), ("parent", "child"))
 _TAGS = [tag for pair in _ENDS for tag in pair]
@@ -38,7 +38,7 @@ _JOINTS = {
 
 
 def add_loops(robot: Robot, given: Any) -> None:
-    """Add the loops of an argument: pairs of frames, which may have a pattern, or the path of a side file."""
+    """Add the loops of the argument: pairs of frames or of patterns, or the path of a side file."""
     if isinstance(given, str | os.PathLike):
         _read_side_file(robot, given)
         return
@@ -49,7 +49,7 @@ def add_loops(robot: Robot, given: Any) -> None:
 
 
 def add_elements(robot: Robot, elements: list[Element], placement: Any) -> None:
-    """Add the loops of elements; the frame of each link is its own, or that of an <origin>."""
+    """Add the loops of elements, whose frames are those of the links or of an <origin>."""
     for element in elements:
         kind = element.get("type", "spherical").removesuffix("_joint")
         kind = (_JOINTS | {"link": "fixed"}).get(kind, kind)  # a link is cut in two
@@ -125,7 +125,7 @@ def _add(
 
 
 def _along(axis: Any) -> np.ndarray:
-    """Return a frame (4, 4) whose z axis has a direction."""
+    """Return a frame (4, 4) whose z axis has a given direction."""
     from scipy.spatial.transform import Rotation
 
     return rb.transform(axes=Rotation.align_vectors([axis], [[0.0, 0.0, 1.0]])[0].as_matrix())
@@ -156,7 +156,7 @@ def _matched(robot: Robot, first: str, second: str) -> list[tuple[str, str]]:
 
 
 def _read_side_file(robot: Robot, path: str | os.PathLike[str]) -> None:
-    """Add the loops of a file of toolbox-parallel-robots or of the exporter for SolidWorks."""
+    """Add the loops of a side file of toolbox-parallel-robots or of the SolidWorks exporter."""
     yaml = import_optional("yaml", "yaml", "Side files for loops require PyYAML")
     source = read_source(path, "YAML")
     try:
@@ -176,7 +176,7 @@ def _read_side_file(robot: Robot, path: str | os.PathLike[str]) -> None:
 
 
 def _word(source: Source, word: Any) -> str:
-    """Return the type of a joint."""
+    """Return the joint type for a word of a side file."""
     kind = _JOINTS.get(word)
     if kind is None:
         raise source.error(0, f"`type` must be one of {', '.join(_JOINTS)}, got {short_repr(word)}.")
@@ -201,7 +201,7 @@ def _add_pairs(robot: Robot, found: dict[str, Any], source: Source) -> None:
 
 
 def _add_closures(robot: Robot, found: dict[str, Any]) -> None:
-    """Add hinges about lines of the base, at the zero of the file."""
+    """Add hinges about lines given in the base frame at the zero of the file."""
     pose = rb.place(robot)[0]
     for one in found.get("closures", []):
         names = one["link_a"], one["link_b"]

@@ -1,4 +1,4 @@
-"""MJCF files and MuJoCo models: read through the installed `mujoco` package, from the compiled model."""
+"""MJCF files and MuJoCo models, read from the model that the installed `mujoco` package compiles."""
 
 from __future__ import annotations
 
@@ -58,32 +58,31 @@ def from_mjcf(
 ) -> Mechanism:
     """Read a robot from an MJCF file or a compiled MuJoCo model, and close its loops.
 
-    The package `mujoco` reads the file (the extra `mujoco`). Geometry that no inertia depends
-    on is removed first, and mesh files need not exist. All files that the model refers to must be in its
-    directory; a model given as text cannot refer to any. Equality constraints are exact, not soft. Actuators
-    are ideal motors. Contacts between geoms are not read. The reference lists the treatment of all
-    attributes.
+    The package `mujoco` (an extra) reads the file. Geometry that no inertia depends on is removed first, so
+    mesh files may be missing. All files that the model refers to must be in its directory; a model given as
+    text cannot refer to files. Equality constraints are exact, not soft. Actuators are ideal motors. Contacts
+    between geoms are not read. The reference lists the treatment of all attributes.
 
     Parameters
     ----------
     model : str, path or mujoco.MjModel
         Path of the file, its text, which starts with "<", or a compiled model.
     coordinates : sequence of str, optional
-        Joints of the default coordinates. By default all of an open chain; in a closed one the actuated
-        joints, with the best conditioned others if they alone cannot drive it.
+        Joints of the default coordinates. By default all joints of an open chain. In a closed one, the
+        actuated joints, with the best conditioned others if the actuated ones cannot drive it.
     near : dict of str to float, optional
-        Values of joints from which the loops are closed; "ball.1" to "ball.3" are the rotation vector of a
-        ball joint. No other start is used then. By default the first start counts from which the loops
-        close within limits: the zero of the file, its key frames, the zero within the limits, their middle,
-        and samples if the loops are open at the zero.
+        Joint values from which the loops are closed; "ball.1" to "ball.3" are the rotation vector of a ball
+        joint. No other start is then used. By default, starts are tried until the loops close within
+        limits: the zero of the file, its key frames, the zero within the limits, their middle, and samples
+        if the loops are open at the zero.
     key : str, optional
-        Key frame from which the loops are closed, with the values of `near` in place of its own. Both have
-        no effect on a file without loops, which is a remark.
+        Key frame from which the loops are closed; values in `near` replace those of the key frame. In a file
+        without loops, both have no effect and cause a remark.
     spins : {"held", "free"}
-        "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
-        `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
+        "held" applies `Mechanism.hold_spins`: a rod between two ball joints does not spin about its axis,
+        unless `coordinates` has a coordinate of these joints. "free" keeps spins as degrees of freedom.
     strict : bool
-        True to raise an error where something with an effect on motion is ignored: control laws, springs
+        True to raise an error if something that affects motion is ignored: control laws, springs
         and limits without a counterpart, attributes that are unknown.
 
     Returns
@@ -97,7 +96,7 @@ def from_mjcf(
     ------
     ModelFileError
         For a file that cannot be read or contradicts itself, and for loops that do not close. If `near` or
-        `key` does not close them and another start does, the error has its values as `near`.
+        `key` fails and another start succeeds, the error has the values of the latter as `near`.
     UnknownNameError
         For an unknown joint in `near`, or an unknown `key`.
     MissingExtraError
@@ -174,19 +173,19 @@ def _compiled(
 
 @dataclass
 class _Document:
-    """A file with those that it includes: the main one, or a model that others attach."""
+    """File with its included files: the main file, or a model that others attach."""
 
     folder: Path | None
     counts: dict[str, int] = field(default_factory=lambda: {"parts": 0, "bodies": 0, "bytes": 0})
     paths: set[Path] = field(default_factory=set)
     """Files that are included, each once."""
     models: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Counts of models that can be attached."""
+    """Counts of the models that can be attached."""
     attached: list[tuple[Element, int]] = field(default_factory=list)
-    """Elements that attach a model, and their copies."""
+    """Elements that attach a model, with their numbers of copies."""
 
     def add(self, element: Element, counts: Mapping[str, int], copies: int = 1) -> None:
-        """Add to the counts, which are bounded."""
+        """Add to the counts; raise an error if one exceeds its bound."""
         bounds = {"parts": PARTS_MAX, "bodies": BODIES_MAX, "bytes": XML_BYTES_MAX}
         for kind, count in counts.items():
             self.counts[kind] += copies * count
@@ -196,7 +195,7 @@ class _Document:
 
 
 class _Files:
-    """Files that mujoco opens for a model, which are in its directory, and limits on their parts."""
+    """Files that mujoco opens for a model, with limits on their location and parts."""
 
     def __init__(self, source: Source, further: Iterable[Path] = ()) -> None:
         self.source, self.further = source, tuple(further)
@@ -205,13 +204,13 @@ class _Files:
         self.lines: dict[tuple[str, str], int] = {}
         self.remarks: list[Remark] = []
         self.left_out: dict[str, str] = {}
-        """Files of meshes that are not read, with the reason."""
+        """Mesh files that are not read, with the reason."""
         self.unknown: set[tuple[str, str]] = set()
-        """Elements and attributes that have a remark because they are unknown."""
+        """Unknown elements and attributes that already have a remark."""
         self.known: dict[Path, dict[str, int]] = {}
         self.open: list[Path] = []
         self.rows: list[tuple[int, Element, str]] = []
-        """Numbers that each part of a kind may have, with the attributes that give them."""
+        """Numbers of entries per part, with the elements and attributes that set them."""
 
     def count(self, root: Element) -> None:
         """Count the parts of the model, and collect the lines of its named parts."""
@@ -253,7 +252,7 @@ class _Files:
         return read_source(next((path for path in paths if path.is_file()), paths[0]), "MJCF")
 
     def _document(self, root: Element, level: int) -> dict[str, int]:
-        """Return the counts of a file with those that it includes."""
+        """Return the counts of a file, including the files that it includes."""
         path = root.source.path
         document = _Document(None if path is None else path.parent)
         if path is not None:
@@ -272,7 +271,7 @@ class _Files:
     def _check_attributes(
         self, element: Element, section: str, above: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Return the treatment of the attributes of an element; add a remark about those that are unknown."""
+        """Return the treatment of the attributes of an element; add a remark about unknown ones."""
         known = attributes_of(section, element.tag, above)
         found = [""] if known is None else [key for key in element.attributes if not {key, ANY} & {*known}]
         for key in found:
@@ -292,9 +291,9 @@ class _Files:
         section: str = "",
         above: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Count the parts below an element, at a level of elements and a depth of files.
+        """Count the parts below an element, at a nesting level of elements and a depth of files.
 
-        `section` is the child of the root that the element belongs to, and `above` the treatment of its
+        `section` is the tag of the root's child that contains the element, and `above` the treatment of its
         attributes.
         """
         if level > DEPTH_MAX:
@@ -352,7 +351,7 @@ class _Files:
         document.models[element.attributes.get("name") or element.get("file")] = self.known[path]
 
     def _check_tables(self, element: Element) -> None:
-        """Raise an error for a table with too many entries; collect the rows of those that parts have."""
+        """Raise an error for a table with too many entries; collect numbers of entries per part."""
         whole = {"hfield": ("nrow", "ncol"), "numeric": ("size",), "size": ("nuserdata",)}
         product = 1.0
         for key, text in element.attributes.items():
@@ -387,7 +386,7 @@ def _check_numbers(element: Element, known: Mapping[str, str]) -> None:
 
 
 def _copies(element: Element) -> tuple[int, int]:
-    """Return the number of parts that one element stands for, and that of bodies among them."""
+    """Return the numbers of parts and of bodies that one element stands for."""
     if element.tag not in ("replicate", "flexcomp"):
         return 1, int(element.tag == "body")
     count = 1.0
@@ -402,9 +401,9 @@ def _copies(element: Element) -> tuple[int, int]:
 
 
 def _without_geometry(mujoco: Any, spec: Any, meshes: bool) -> list[Remark]:
-    """Delete geometry on which no inertia depends, but no `meshes` if they are wanted; return remarks.
+    """Delete geometry on which no inertia depends, except meshes if `meshes` is True; return remarks.
 
-    Geoms keep their names, which tendons, pairs and others refer to: a small sphere replaces each.
+    A small sphere with the same name replaces each geom, because other parts may refer to it.
     """
     remarks, kept, count = list[Remark](), {site.meshname for site in spec.sites}, 0
     if len(spec.flexes):
@@ -502,7 +501,7 @@ def _without_missing_files(mujoco: Any, spec: Any, files: _Files, meshes: bool) 
 
 
 class _Reader:
-    """Contents of a compiled model."""
+    """Reader of a compiled model."""
 
     def __init__(
         self, mujoco: Any, model: Any, robot: Robot, lines: Mapping[tuple[str, str], int], unknown: set[str]
@@ -524,7 +523,7 @@ class _Reader:
             self.has[key] &= self.has["constraint"]
 
     def line(self, kind: str, name: str) -> int:
-        """Return the line of a part."""
+        """Return the line of a part, 0 if unknown."""
         return self.lines.get((kind, name), 0)
 
     def read(self, key: str | None = None) -> None:
@@ -631,7 +630,7 @@ class _Reader:
                 self.robot.remark_lost(0, f"unknown bits {left:#x} of the option `{word}flags` are ignored.")
 
     def _place_free_bodies(self) -> None:
-        """Place free bodies in closed loops where the file has them, which is where the search starts."""
+        """Place the free bodies of closed loops at their poses in the file, where the search starts."""
         m = self.m
         for j in np.flatnonzero(m.jnt_type == JOINT_TYPES.index("free")):
             q = m.qpos0[m.jnt_qposadr[j] :][:7]
@@ -670,7 +669,7 @@ class _Reader:
         self.links.append(name)
 
     def _joint(self, j: int, parent: str, child: str, pose: np.ndarray) -> RobotJoint:
-        """Return a joint. A free body is placed in the world's frame: its pose is that of the joint."""
+        """Return a joint; a free body starts at the world frame, so the free joint has its pose."""
         m, robot, kind, name = self.m, self.robot, self.types[j], self.joint_name[j]
         line = self.line("joint", name)
         dof, q = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
@@ -739,12 +738,12 @@ class _Reader:
             robot.remark_lost(line, f"equality '{name}' is ignored.")
 
     def _joint_coefficients(self, terms: Mapping[int, float] | None) -> dict[str, float] | None:
-        """Return the coefficients by names of joints, which have one coordinate each, or None."""
+        """Return the coefficients by joint name, or None unless each joint has one coordinate."""
         known = terms is not None and all(self.types[j] in ("revolute", "prismatic") for j in terms)
         return {self.joint_name[j]: ratio for j, ratio in (terms or {}).items()} if known else None
 
     def _initial_length(self, t: int) -> float:
-        """Return the length of a fixed tendon from which it changes, less that at the zero of the joints."""
+        """Return the reference length of a fixed tendon minus its length at the zero of the file."""
         m, terms = self.m, (self._tendon_terms(t) if t >= 0 else None) or {}
         if not terms:
             return 0.0
@@ -868,7 +867,7 @@ class _Reader:
                 robot.remark(line, f"tendon '{name}' is ignored.")
 
     def _limit(self, a: int, terms: dict[str, float], is_ideal: bool, line: int) -> None:
-        """Store the limits of the effort of an actuator at its joint, if it acts on one."""
+        """Add the effort limits of an actuator to those of its joint, if it acts on only one."""
         m, pair = self.m, np.array([-np.inf, np.inf])
         clamps = is_ideal and not m.opt.disableflags & int(self.mj.mjtDisableBit.mjDSBL_CLAMPCTRL)
         # the control of an ideal motor is its effort

@@ -197,8 +197,8 @@ _DEFAULTS = {
 def attributes_of(section: str, tag: str, above: Mapping[str, str] | None = None) -> Mapping[str, str] | None:
     """Return the attributes of an element with their treatment, or None for an unknown element.
 
-    `section` is the child of the root that the element belongs to, empty for such a child itself. `above` has
-    the attributes of the element that contains it.
+    `section` is the tag of the root's child that contains the element, empty for such a child. `above` has
+    the attributes of the containing element.
     """
     if tag in ("include", "plugin"):  # in any section
         return ATTRIBUTES[tag]

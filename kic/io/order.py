@@ -33,10 +33,10 @@ SPIN_ATOL = 1e-6
 class PeerJoint:
     """Joint in another package: its type and its first entries in q and v.
 
-    `pose` (4, 4) is the frame of the link below in that of the joint above it, at the zero of the joint, and
-    `quaternion` the order of a quaternion in q, as indices of x y z w. `slides` has the directions (3, 3), as
-    rows in that frame, of the translations of a free joint. Its name may be that of one coordinate of a joint
-    with several, with "_" for the dot.
+    `pose` (4, 4) is the frame of the link below, relative to the joint above it, at the zero of the joint.
+    `quaternion` is the order of a quaternion in q, as indices of x y z w. The rows of `slides` (3, 3) are the
+    directions in that frame of the translations of a free joint. `name` may be that of a coordinate, with "_"
+    for the dot.
     """
 
     name: str
@@ -77,11 +77,11 @@ class JointOrder:
 
     Made by `kic.joint_order`.
 
-    Joints are matched by name, and coordinates of joints with several by theirs: "hip.1" is a joint "hip.1"
-    or "hip_1" of the package, if no joint of the mechanism has this name. Revolute and prismatic joints have
+    Joints are matched by name, or coordinate by coordinate: "hip.1" is a joint "hip.1" or "hip_1" of the
+    package, if no joint of the mechanism has this name. Revolute and prismatic joints have
     the same values in both. Pinocchio writes the angle of a continuous joint as cosine and sine. Quaternions
-    and the velocities of free and ball joints follow the conventions of the package, also those of a ball
-    joint that is universal here because it holds the spin of a rod.
+    and the velocities of free and ball joints follow the conventions of the package, even for a ball joint
+    that is universal in kic to hold the spin of a rod.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class JointOrder:
         return S
 
     def effort(self, configuration: Configuration, tau: Any, *, wrt: Any = None) -> np.ndarray:
-        """Return the efforts (..., M) at coordinates that do the work of efforts tau (..., nv) there."""
+        """Return the efforts (..., M) at coordinates that are equivalent to efforts tau (..., nv)."""
         return np.einsum(
             "...va,...v->...a", self.rates(configuration, wrt=wrt), as_array("tau", tau, self.nv)
         )
@@ -203,7 +203,7 @@ class JointOrder:
         return out
 
     def _columns(self) -> Iterator[tuple[PeerJoint, slice, slice]]:
-        """Iterate over the joints with their entries in the rates of all of them, and in v."""
+        """Iterate over the joints with their slices of the stacked rates and of v."""
         start = 0
         for joint in self._joints:
             row, own = self._own[joint.name]
@@ -232,9 +232,9 @@ class JointOrder:
         return made
 
     def _frames(self, joint: PeerJoint) -> tuple[np.ndarray, np.ndarray]:
-        """Return the joint's frame as carried by the two bodies in the reference configuration (4, 4).
+        """Return the frames (4, 4) of the joint on its two bodies in the reference configuration.
 
-        That of the second body is the frame of its link.
+        The frame on the second body is that of its link.
         """
         own = self._own[joint.name][1]
         first, second = own.bodies
@@ -257,9 +257,9 @@ class JointOrder:
     def _link_frame(self, body: str, link: str) -> np.ndarray | None:
         """Return the frame (4, 4) of a body's link in the reference configuration, or None.
 
-        Links that kic wrote have the axes of the world in that configuration, and the frame of the link in
-        the file that was read is a frame of the package, too. A frame that the file itself gives this name
-        has another one in the mechanism.
+        Links that kic wrote have world axes in that configuration, and the package has the link frame of the
+        original file as a frame, too. A frame of this name that the file itself defines is renamed in the
+        mechanism.
         """
         names, known = (f"{body}_frame", f"{link}_frame"), {frame.name for frame in self._mechanism.frames}
         frames = [frame for frame in self._mechanism.frames if frame.name in names]

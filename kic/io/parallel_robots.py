@@ -27,8 +27,8 @@ def three_rrr(
 ) -> Mechanism:
     """Make a planar 3-RRR robot: three driven arms move a platform in the plane.
 
-    Hinges A1, A2, A3 of the arms are at 90°, 210° and 330° on the base, C1, C2, C3 of the rods at the same
-    angles on the platform; Bk is the elbow. Ak reads the angle of the arm from the x axis. In the reference
+    Hinges A1, A2, A3 of the arms are at 90°, 210° and 330° on the base, and C1, C2, C3 of the rods at the same
+    angles on the platform. Bk is the elbow. Ak is the angle of the arm from the x axis. In the reference
     configuration the platform is centred, and every elbow is to the right of the line from Ak to Ck.
 
     Parameters
@@ -91,7 +91,7 @@ def three_rps(
 ) -> Mechanism:
     """Make a 3-RPS robot, which moves its platform up and down and tilts it.
 
-    Leg k has a hinge Ak on the base, whose axis is tangential, a prismatic joint Lk that reads its length,
+    Leg k has a hinge Ak on the base, whose axis is tangential, a prismatic joint Lk that is its length,
     and a spherical joint Sk on the platform, at 0°, 120° and 240°.
 
     Parameters
@@ -143,7 +143,7 @@ def tricept(
 ) -> Mechanism:
     """Make a Tricept: three driven legs and a passive one in the middle, which guides the platform.
 
-    The passive leg has a universal joint U0 at the centre of the base, axes x and y, and a prismatic joint L0
+    The passive leg has a universal joint U0 at the centre of the base (axes x, y) and a prismatic joint L0
     along which the platform slides without rotation. Leg k has joints Uk (universal), Lk (prismatic, its
     length) and Sk (spherical), at 0°, 120° and 240°.
 
@@ -188,7 +188,7 @@ def tricept(
 
 
 def _with_platform(parts: Parts, radius: float, height: float, rest: dict[str, Any]) -> Mechanism:
-    """Return a mechanism of legs with their platform, and the point "tip" at its centre."""
+    """Add the platform with the point "tip" at its centre to the legs; return the mechanism."""
     parts.disc("platform", radius, height)
     parts.points.append(Point("tip", "platform", (0.0, 0.0, height)))
     return parts.mechanism(["L1", "L2", "L3"], rest)
@@ -206,7 +206,7 @@ def cable_robot(
     """Make a cable robot: massless cables, each a distance, between fixed anchors and a free platform.
 
     Cable k is the distance Lk between the points Ak of the base and Bk of the platform; cables are the
-    actuators. The effort of a distance that pulls is negative: the tension of a cable is its opposite.
+    actuators. The effort of a pulling distance is negative: tension is minus the effort.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def cable_robot(
     Returns
     -------
     Mechanism
-        With the pose of the platform as coordinates, the joint "free", and the point "tip" at its centre.
+        With the pose of the platform, the joint "free", as coordinates, and the point "tip" at its centre.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def klann(
     """Make the walking leg of J. Klann, a Stephenson six-bar, with the proportions of its patent.
 
     Joints A (ground, crank), B (crank, rod), C (rod, lower_rocker), D (ground, lower_rocker), E (rod, leg),
-    F (leg, upper_rocker) and G (ground, upper_rocker). A reads the angle of the crank from the x axis.
+    F (leg, upper_rocker) and G (ground, upper_rocker). A is the angle of the crank from the x axis.
 
     Parameters
     ----------
@@ -143,14 +143,14 @@ def stephenson(
     """Make a Stephenson III six-bar: a rod connects a coupler point of a four-bar to a follower.
 
     Joints A to D are those of `four_bar`; E (coupler, rod), F (rod, follower) and G (ground, follower), which
-    reads the angle of the follower from the x axis.
+    is the angle of the follower from the x axis.
 
     Parameters
     ----------
     ground, crank, coupler, rocker : float
         Lengths, as in `four_bar`.
     tip : (float, float)
-        Coupler point of E, along the coupler from B and to the left of it.
+        Position of E on the coupler: along it from B, and to its left.
     rod, follower : float
         Lengths from E to F, and from F to G.
     pivot : (float, float)
@@ -160,7 +160,7 @@ def stephenson(
     branch : {"open", "crossed"}
         Branch of the four-bar.
     dyad : {"left", "right"}
-        F to the left or to the right of the line from E to G.
+        Side of the line from E to G on which F lies.
     masses : dict of str to float, optional
         Masses of the bodies of `four_bar`, "rod" and "follower".
     name, **rest
@@ -211,14 +211,14 @@ def watt(
     """Make a Watt II six-bar: the rocker of a four-bar drives a second four-bar.
 
     Joints A to D are those of `four_bar`; E (rocker, rod), F (rod, follower) and G (ground, follower), which
-    reads the angle of the follower from the x axis.
+    is the angle of the follower from the x axis.
 
     Parameters
     ----------
     ground, crank, coupler, rocker
         As in `stephenson`.
     tip : (float, float)
-        Point of the rocker at E, along the rocker from D towards C and to the left of it.
+        Position of E on the rocker: along it from D towards C, and to its left.
     rod, follower, pivot, angle, branch, dyad, masses, name, **rest
         As in `stephenson`.
 
@@ -250,10 +250,10 @@ def watt(
 def chebyshev(
     *, coupler: float, masses: Mapping[str, float] | None = None, name: str = "chebyshev", **rest: Any
 ) -> Mechanism:
-    """Make Chebyshev's linkage, whose coupler's middle nearly moves on a straight line.
+    """Make Chebyshev's linkage: the middle of the coupler moves nearly on a straight line.
 
     The ground is twice as long as the coupler, and the crossed arms two and a half times. The middle of the
-    coupler has the height of the reference configuration, twice its length, in three positions. Joints A
+    coupler passes its reference height, twice the coupler's length, in three positions. Joints A
     (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker).
 
     Parameters
@@ -297,7 +297,7 @@ def scott_russell(
     """Make the Scott Russell linkage: the end of a rod moves exactly along the y axis.
 
     The crank is hinged to the middle of a rod of twice its length, one end of which slides along x. Joints A
-    (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D, which reads x of the slider.
+    (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D, which is x of the slider.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ def peaucellier(
     """Make the cell of Peaucellier and Lipkin: the point "tip" moves exactly along a straight line.
 
     Bars OA and OB are long; AP, BP, AQ and BQ are the sides of a rhombus. The crank CP about C passes through
-    O, so that "tip" at Q moves along x = (long² − short²) / (2 crank). Joints at points of several bars are
+    O, so that "tip" at Q moves along x = (long² − short²) / (2 crank). Joints at points that several bars share are
     numbered: O1, O2, A1 …
 
     Parameters
@@ -406,7 +406,7 @@ def scissor_lift(
     """Make a scissor lift: the platform's height is stages · arm · sin(angle).
 
     Arms "up1", "down1", "up2" … cross at their midpoints C1, C2 …; "up1" is hinged to the ground at A, which
-    reads its angle from the x axis. The foot of "down1" and the upper end of the last "up" roll along x, at
+    is its angle from the x axis. The foot of "down1" and the upper end of the last "up" roll along x, at
     the prismatic joints S and T.
 
     Parameters
@@ -469,7 +469,7 @@ def parallel_gripper(
     """Make a gripper of two parallelograms, coupled by equal gears: the fingers stay parallel to the y axis.
 
     Joints A1 (ground, arm1), B1 (ground, link1), C1 (arm1, finger1) and D1 (link1, finger1) on the right; A2
-    … on the left. A1 reads the angle of the right arm from the x axis. The points "pad1" and "pad2" are
+    … on the left. A1 is the angle of the right arm from the x axis. The points "pad1" and "pad2" are
     palm + 2 arm sin(angle) apart.
 
     Parameters
@@ -477,9 +477,9 @@ def parallel_gripper(
     arm : float
         Length of the driven arms and of the parallel links.
     palm : float
-        Distance of A1 and A2, on the x axis on both sides of the origin.
+        Distance between A1 and A2, which lie on the x axis on both sides of the origin.
     spacing : float
-        Distance of the links from the arms.
+        Distance between links and arms.
     finger : float
         Distance of the pads from C1 and C2, along y.
     angle : float

@@ -1,7 +1,7 @@
-"""Robots as files describe them: a tree of links with their own frames, and joints that close its loops.
+"""Robots as described by files: a tree of links with frames, and joints that close its loops.
 
 URDF, SDF and MJCF give the frame of each link relative to that of its parent, at the zero of all joints.
-Loops are usually open there. `mechanism_of` merges links without relative motion and closes the loops.
+Loops are usually open at this zero. `mechanism_of` merges links without relative motion and closes the loops.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from kic.numerics.arguments import choice, mapping, names_of
 FREE_JOINT = "root_joint"
 # the world in a file, which may have a link called "ground"
 WORLD = ""
-# size of a limit that is none
+# size from which a limit counts as infinite
 NO_LIMIT = 1e16
 # characters of a name
 NAME_MAX = 1000
-# bytes of a file of a mesh, of which larger ones are not read; a mesh of a robot has up to 50 MB
+# largest mesh file that is read, in bytes; meshes of robots have up to 50 MB
 MESH_BYTES_MAX = 100_000_000
 TOO_LARGE = f"more than {MESH_BYTES_MAX // 10**6} MB"
 # conditions of loops and couplings times the square of the number of joints: a dense problem of 2 s
@@ -50,7 +50,7 @@ CONDITIONS_MAX = 3000
 
 @dataclass
 class Link:
-    """Link with its inertia in its own frame; `mass` None is unknown."""
+    """Link with its inertia in the link frame; `mass` is None if unknown."""
 
     name: str
     line: int
@@ -63,9 +63,9 @@ class Link:
 class RobotJoint:
     """Joint above a link: `pose` (4, 4) is the link's frame in that of its parent, at the zero of the file.
 
-    Point and axes are given in the link's frame. `zero` has the values of the coordinates there. `ranges` are
-    the limits of several coordinates. The motion is that of the link relative to its parent, or the reverse
-    if the joint is `turned`.
+    Point and axes are given in the link's frame. `zero` is the value of the coordinate at this zero. `ranges`
+    has the limits of a joint with several coordinates. The joint moves the link relative to its parent, or
+    the parent relative to the link if `turned`.
     """
 
     name: str
@@ -91,7 +91,7 @@ class RobotJoint:
         self.effort_limits, self.rate_limits = np.tile([-np.inf, np.inf], (2, count, 1))
 
     def limit(self, key: str, k: int, lower: float, upper: float) -> bool:
-        """Add limits of efforts or rates of a coordinate; return False if they do not enclose 0."""
+        """Tighten effort or rate limits of a coordinate; return False if the new ones do not enclose 0."""
         if not (lower <= 0 <= upper and lower < upper):
             return False
         pair = getattr(self, key)[k]
@@ -154,12 +154,12 @@ class RobotActuator:
 
 @dataclass
 class Robot:
-    """Contents of a file."""
+    """Robot as a file describes it."""
 
     source: Source
     name: str
     roots: list[str] = field(default_factory=list)
-    """Links fixed to the world, which coincide with its frame."""
+    """Links that are fixed to the world at its origin."""
     links: dict[str, Link] = field(default_factory=dict)
     joints: dict[str, RobotJoint] = field(default_factory=dict)
     couplings: list[RobotCoupling] = field(default_factory=list)
@@ -168,17 +168,17 @@ class Robot:
     actuators: list[RobotActuator] = field(default_factory=list)
     springs: list[RobotSpring] = field(default_factory=list)
     gravity: tuple[float, ...] | None = None
-    """Acceleration; None for the default of `Mechanism`."""
+    """Acceleration of gravity; None for the default of `Mechanism`."""
     starts: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Starts by name, besides the zero of the file: values of joints from which the loops may be closed."""
+    """Joint values from which the loops may be closed, by name of the start; excludes the zero of the file."""
     chosen: str = ""
-    """Name of the start that is not left for another."""
+    """Name of the only start to use; "" allows all."""
     remarks: list[str] = field(default_factory=list)
     strict: bool = False
     has_limits_remark: bool = False
 
     def remark(self, line: int, what: str, lost: bool = False) -> None:
-        """Add a remark, on a part with an effect on motion if it is `lost`."""
+        """Add a remark; if a part that affects motion is `lost`, a strict reader raises instead."""
         if lost and self.strict:
             raise self.source.error(line, f"{what} Read it with `strict=False` to accept this.")
         self.remarks.append(f"{self.source.location(line)}: {what}")
@@ -194,9 +194,9 @@ class Robot:
             self.remark(line, "some effort and velocity limits are ignored.")
 
     def read_limits(self, element: Element, joint: RobotJoint, k: int = 0) -> None:
-        """Set the limits of effort and velocity of a coordinate of a joint, which may be infinite.
+        """Set the effort and velocity limits of a coordinate, which may be infinite.
 
-        Files often have 0 where a limit is not known; others that are no limits get a remark, too.
+        Values that are not limits get a remark, including 0, which files often have for unknown limits.
         """
         for name, key in (("effort", "effort_limits"), ("velocity", "rate_limits")):
             own = element.find(name)
@@ -240,20 +240,20 @@ def frame_of(at: Any, wxyz: np.ndarray) -> np.ndarray:
 
 
 def bounds(lower: float, upper: float) -> tuple[float, float]:
-    """Return limits, of which very large ones are infinite."""
+    """Return limits with very large ones replaced by infinity."""
     found = (x if abs(x) < NO_LIMIT else float(np.copysign(np.inf, x)) for x in (lower, upper))
     return tuple(found)  # type: ignore[return-value]
 
 
 def set_inertia(link: Link, T: np.ndarray, moments: Mapping[str, float]) -> None:
-    """Set the inertia of a link from its entries ixx … about the origin of a frame (4, 4), in its axes."""
+    """Set the inertia of a link from entries ixx … about the origin and in the axes of a frame (4, 4)."""
     x = moments
     J = [[x["ixx"], x["ixy"], x["ixz"]], [x["ixy"], x["iyy"], x["iyz"]], [x["ixz"], x["iyz"], x["izz"]]]
     link.com, link.inertia = T[:3, 3], T[:3, :3] @ np.array(J) @ T[:3, :3].T
 
 
 def link_origin(joint: Joint, body: Body) -> np.ndarray:
-    """Return the origin of a link of a mechanism that is written: the point of its joint, or of the body."""
+    """Return the origin of a written link: the point of its joint, or the reference point of its body."""
     return np.array(joint.at or body.reference or (0.0, 0.0, 0.0), dtype=float)
 
 
@@ -276,7 +276,7 @@ def rpy(angles: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def quaternion_axes(element: Element, xyzw: Iterable[float]) -> np.ndarray:
-    """Return the rotation of a quaternion x, y, z, w of an element."""
+    """Return the rotation matrix of the quaternion x, y, z, w of an element."""
     from scipy.spatial.transform import Rotation
 
     q = np.array(tuple(xyzw))
@@ -292,13 +292,13 @@ def clean_name(name: str) -> str:
 
 
 class Names:
-    """Names in use. A new one that is taken gets a suffix, and then a number."""
+    """Names in use. A new name that is taken gets a suffix, then a number."""
 
     def __init__(self, used: Iterable[str]) -> None:
         self._used, self._counts = set(used), dict[str, int]()
 
     def new(self, name: str, suffix: str = "_") -> str:
-        """Return a free name, and use it."""
+        """Return a free name and mark it as used."""
         found, suffixed = name, name + suffix
         while found in self._used:
             # counts start where the last ones with this name ended
@@ -309,7 +309,7 @@ class Names:
 
 
 def part_names(mujoco: Any, model: Any, kind: str) -> list[str]:
-    """Return the names of all parts of a kind in a MuJoCo model; those without get a new one."""
+    """Return the names of all parts of a kind in a MuJoCo model; unnamed parts get new names."""
     count = {"joint": "njnt", "equality": "neq"}.get(kind, f"n{kind}")
     tag = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
     found = [mujoco.mj_id2name(model, tag, k) or "" for k in range(getattr(model, count))]
@@ -366,7 +366,7 @@ def mechanism_of(
 ) -> Mechanism:
     """Return the mechanism of a robot, with its remarks, in a configuration that closes its loops.
 
-    `free_remedy` belongs to the error of a file without a joint that moves.
+    `free_remedy` is the remedy in the error for a file without moving joints.
     """
     names = None if coordinates is None else names_of(coordinates, "coordinates")
     values = None if start is None else mapping("near", start, "joints to values")
@@ -385,7 +385,7 @@ def mechanism_of(
 
 
 class _Builder:
-    """Parts of a mechanism, made from those of a file."""
+    """Builder of a mechanism from the parts of a file."""
 
     def __init__(self, robot: Robot, free_remedy: str) -> None:
         self.robot, self.names = robot, Names([GROUND])
@@ -571,7 +571,7 @@ class _Builder:
         return None
 
     def _frames(self) -> tuple[list[Frame], list[Point], list[Spring]]:
-        """Return the frames of links and of the file, and springs between points at some of them."""
+        """Return the frames of links and of the file, and the springs with their end points."""
         robot, frames, carriers = self.robot, list[Frame](), dict[str, Frame]()
         for name, link in robot.links.items():
             body = self.carrier[name] == name
@@ -602,13 +602,13 @@ class _Builder:
         return frames, points, springs
 
     def _frame(self, name: str, link: str, pose: np.ndarray) -> Frame:
-        """Return a frame given in that of a link."""
+        """Return a frame from its pose in the frame of a link."""
         T = self.pose[link] @ pose
         axes: Any = tuple(map(tuple, T[:3, :3].T.tolist()))
         return Frame(name, self.body_of(link), origin=tuple(T[:3, 3].tolist()), axes=axes)
 
     def _loops(self) -> list[Loop]:
-        """Return the closing joints with their two frames in the world."""
+        """Return the closing joints, each with its two frames in world axes."""
         made = []
         for loop in self.robot.loops:
             ends = []
@@ -643,14 +643,14 @@ class _Builder:
         return made
 
     def coordinate(self, name: str) -> str:
-        """Return the name of a joint, or of a component of one with several coordinates."""
+        """Return the mechanism's name for a joint of the file, or for one of its components."""
         base, dot, component = name.rpartition(".")
         if dot and name not in self.joint_names and base in self.joint_names:
             return f"{self.joint_names[base]}.{component}"
         return self.joint_names[name]
 
     def _given(self, name: str) -> str:
-        """Return the name of a joint or component at a start; an unknown one passes."""
+        """Return the mechanism's name for a joint or component; return unknown names unchanged."""
         try:
             return self.coordinate(name)
         except KeyError:

@@ -1,8 +1,8 @@
 """Writers of mechanisms as URDF and MJCF, for other packages.
 
-A joint where a loop is cut is written as the condition that closes it, if the format has this condition and
-the joint has no laws, limits or motors and is no coordinate. Such joints are cut first. Each other one stays
-in the tree and carries a share of the inertia of its body, which the loop fixes to the rest of that body.
+A joint at which a loop is cut is written as a closing condition, if the format has it and the joint has no
+laws, limits or motors and is not a coordinate. Such joints are cut first. Any other cut joint stays in the
+tree and carries a share of its body's inertia; the loop fixes this share to the rest of the body.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ MUJOCO_DOF_MAX = 6
 SUM_RTOL = 1e-13
 # relative difference of ratios of a differential that is round-off
 COUPLE_RTOL = 1e-13
-# equality constraints as stiff as MuJoCo allows: critically damped, with a time constant of two steps, below
-# which `refsafe` lifts it, and the largest impedance; width, midpoint and power are defaults without effect
+# equality constraints as stiff as MuJoCo allows: critically damped, with a time constant of two steps (the
+# minimum of `refsafe`) and the largest impedance; width, midpoint and power are defaults without effect
 SOLREF_STEPS = 2.0
 SOLIMP = (0.9999, 0.9999, 0.001, 0.5, 2.0)
 # largest difference of a reference value from a polynomial beyond its bound (rad, length)
@@ -77,7 +77,7 @@ class UrdfText:
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = ()) -> None:
-    """Write a mechanism to a file of the format of its suffix; see `Mechanism.save`."""
+    """Write a mechanism to a file in the format of its suffix; see `Mechanism.save`."""
     is_path = isinstance(path, str | os.PathLike)
     suffix = os.path.splitext(os.fspath(path))[1].lower() if is_path else ""
     if (suffix == ".toml" or not is_path) and _maps(polynomials):
@@ -104,12 +104,12 @@ def to_urdf(
 ) -> UrdfText:
     """Return a mechanism as the text of a URDF file, and its loops.
 
-    Links have the axes of the world in the reference configuration and their origin at their joint, and
-    coordinates keep their values. Coordinates of joints with several are joints "hip_1", "hip_2" … .
+    In the reference configuration, links have world axes and their origins at their joints. Coordinates
+    keep their values. A joint with several coordinates becomes several joints "hip_1", "hip_2" … .
     Springs and armature are attributes of <dynamics> that `from_urdf` reads and other packages may
-    ignore. Ideal motors of one joint are transmissions, and so are pairs of two joints that form a
-    differential or a four-bar transmission of ROS. Rows of bodies, such as "crank.x", are about the
-    joint of the link. The file does not have `coordinates`, `actuators` and `closure_tolerance`.
+    ignore. Ideal motors of one joint become transmissions, as do pairs of motors of two joints that form
+    a differential or a four-bar transmission of ROS. Rows of bodies, such as "crank.x", refer to the
+    joint of the link. The file omits `coordinates`, `actuators` and `closure_tolerance`.
 
     Parameters
     ----------
@@ -126,14 +126,14 @@ def to_urdf(
     Returns
     -------
     UrdfText
-        The text, its loops, and gravity. A comment names outputs, settings and reference points of
-        bodies that are left out.
+        The text, its loops, and gravity. A comment lists omitted outputs, settings and reference points of
+        bodies.
 
     Raises
     ------
     ModelError
         For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for
-        everything else that would be lost, with the `parts` that have it.
+        other properties that would be lost, listed in `parts`.
 
     Examples
     --------
@@ -239,13 +239,13 @@ def to_mjcf(
 ) -> str:
     """Return a mechanism as the text of an MJCF file, with its loops as equality constraints.
 
-    Bodies have the axes of the world in the reference configuration and their origin at their joint, and
-    coordinates keep their values, except that a free joint has the position of its body. A closing
-    revolute joint becomes two points on its axis. Coordinates of joints with several are joints "hip.1",
-    "hip.2" …; so are those of free joints whose laws differ. A body without mass between joints, which
-    MuJoCo does not allow, becomes several joints in the body below it. Ideal motors are actuators. Rows
-    of bodies, such as "crank.x", are about the joint of the body. The file does not have `coordinates`,
-    `actuators` and `closure_tolerance`.
+    In the reference configuration, bodies have world axes and their origins at their joints. Coordinates
+    keep their values, except that a free joint has the position of its body. A closing revolute joint
+    becomes two points on its axis. A joint with several coordinates becomes several joints "hip.1",
+    "hip.2" …, as does a free joint whose laws differ. A massless body between joints, which MuJoCo does
+    not allow, is replaced by several joints in the body below it. Ideal motors become actuators. Rows of
+    bodies, such as "crank.x", refer to the joint of the body. The file omits `coordinates`, `actuators`
+    and `closure_tolerance`.
 
     Parameters
     ----------
@@ -257,27 +257,27 @@ def to_mjcf(
     polynomials : PolynomialMap or sequence of PolynomialMap
         Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their
         motors by equality constraints, with the certified error bound in a comment. They replace fixed
-        distances and loops, of which all joints must be motors or rows of the maps. Limits must include
-        the reference configuration; beyond them the file's joints follow without a bound.
+        distances and loops, whose joints must all be motors or rows of the maps. Limits must include the
+        reference configuration; outside them the error is not bounded.
     timestep : float
-        Step of MuJoCo in the unit of time, by default its own. Equality constraints, which are soft in
+        Step of MuJoCo in the unit of time, by default MuJoCo's. Equality constraints, which are soft in
         MuJoCo, are as stiff as it allows at this step: critically damped, with a time constant of two
-        steps. Springs and limits keep their stiffness. The error falls with the first power of the step,
-        and with the integrator RK4, which the file does not choose, with the second.
+        steps. Springs and limits keep their stiffness. The error is of first order in the step, or of second
+        order with the integrator RK4, which the file does not select.
 
     Returns
     -------
     str
-        The text. A comment names outputs, settings and reference points of bodies that are left out.
-        Another one is at a body whose largest moment of inertia exceeds the sum of the others by the
-        rounding that `Body` allows; it is lowered to the sum, which MuJoCo requires.
+        The text. A comment lists omitted outputs, settings and reference points of bodies. Another comment
+        marks a body whose largest moment of inertia exceeds the sum of the others by the rounding that
+        `Body` allows; the moment is lowered to this sum, as MuJoCo requires.
 
     Raises
     ------
     ModelError
         For bodies whose inertia MuJoCo does not allow, with the `excess` of a moment over the sum of the
-        others, closed contacts and fixed distances; and for everything else that would be lost, with the
-        `parts` that have it.
+        others, closed contacts and fixed distances; and for other properties that would be lost, listed
+        in `parts`.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def to_mjcf(
 
 
 def _checked(mechanism: Mechanism) -> Mechanism:
-    """Return a mechanism in real numbers."""
+    """Return a mechanism after a check that its numbers are real."""
     if not isinstance(mechanism, Mechanism):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
     mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
@@ -327,7 +327,7 @@ def _maps(polynomials: Any) -> tuple[PolynomialMap, ...]:
 
 @dataclass(frozen=True)
 class _Mapped:
-    """Coordinate that a polynomial gives as a function of motors."""
+    """Coordinate given as a polynomial in motor coordinates."""
 
     map: PolynomialMap
     place: int  # of its row
@@ -341,7 +341,7 @@ class _Mapped:
 
     @property
     def about(self) -> str:
-        """Text of the certified bound, with the rounding of powers, rounded upwards."""
+        """Text of the certified error bound, including rounding of powers, rounded up."""
         p, k = self.map, self.place
         one = len(p.variables) == 1
         bound = p.powers(p.rows[k], self.start[p.variables[0]])[1] if one else p.error_bound[k]
@@ -362,7 +362,7 @@ class _Mapped:
             )
 
     def powers(self, form: str, degree_max: int) -> np.ndarray:
-        """Return the coefficients of powers of the motor's change, from zero, for its row's change."""
+        """Return the coefficients of the row's change in powers, from zero, of the motor's change."""
         self._check(form, degree_max)
         row = self.map.rows[self.place]
         found, _ = self.map.powers(row, self.start[self.map.variables[0]])
@@ -370,7 +370,7 @@ class _Mapped:
         return np.pad(found, (0, degree_max + 1 - len(found)))
 
     def ratios(self) -> tuple[dict[str, float], float]:
-        """Return the factors of the motors' changes, and the change of the row without them."""
+        """Return the factors of the motors' changes in the row's change, and its constant part."""
         self._check("fixed tendons", 1, len(self.map.variables))
         p, middle = self.map, self.map.limits.mean(axis=1)
         slopes = p.J(middle)[self.place]
@@ -381,7 +381,7 @@ class _Mapped:
 
 @dataclass(frozen=True)
 class _Branch:
-    """Joint of the written tree, and the body below it, or a share of it called `child`."""
+    """Joint of the written tree and the body below it; `child` is this body or a share of it."""
 
     joint: Joint
     parent: str
@@ -405,12 +405,12 @@ class _Loop:
 
 @dataclass
 class _Lost:
-    """Properties that a file cannot express, by the names of their parts; none for the whole part."""
+    """Properties that a file cannot express, by part; an empty list means the whole part."""
 
     parts: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, part: str, *properties: str) -> None:
-        """Add properties of a part, or the part."""
+        """Record properties of a part as lost, or the whole part if none are given."""
         known = self.parts.setdefault(part, [])
         known += [one for one in properties if one not in known]
 
@@ -460,13 +460,13 @@ class _Plan:
                 self.loops.append(_Loop(joint, joint.type, (one, two)))
         self.shares = Counter(branch.body.name for branch in self.branches)
         self.merged: set[str] = set()
-        """Bodies without inertia whose joints are those of the body below them."""
+        """Bodies without inertia whose joints are merged into the body below."""
         self.left_out: list[str] = []
-        """Those among them, with their frames, that a reader does not make again."""
+        """Merged bodies and their frames that a reader does not restore."""
         self._replace_loops(motors)
 
     def _replace_loops(self, motors: Sequence[str]) -> None:
-        """Leave out the loops whose joints are motors and joints that polynomials give.
+        """Leave out loops whose joints are all motors or given by polynomials.
 
         Raise an error for polynomials of other rows, and for fixed distances and contacts that remain.
         """
@@ -532,10 +532,10 @@ class _Plan:
         self.mapped = {row: one for row, one in self.mapped.items() if row in written}
 
     def chains(self) -> list[list[_Branch]]:
-        """Return for each body that MJCF has its joints, with those of the bodies without inertia above it.
+        """Return the joints of each MJCF body, with those of the bodies without inertia above it.
 
-        MuJoCo allows no such body but several joints in one, at most six coordinates, and after a ball only
-        slides.
+        MuJoCo does not allow bodies without inertia. It allows several joints in a body: at most six
+        coordinates, and only slides after a ball.
         """
         m, below = self.mechanism, Counter(branch.parent for branch in self.branches)
         parts: tuple[Any, ...] = (*m.points, *m.frames)
@@ -560,7 +560,7 @@ class _Plan:
         return made + list(above.values())
 
     def merge(self, chain: Sequence[_Branch], origin: np.ndarray) -> None:
-        """Store the bodies of a chain, and their frames, that a reader does not make again."""
+        """Record the merged bodies of a chain, and those that a reader does not restore."""
         for one, two in pairwise(chain):
             self.merged.add(one.child)
             names = [two.joint.name if step.kind == lay.BALL else two.joint.components[step.component]
@@ -632,7 +632,7 @@ class _Plan:
         return bool(pairs) and (key == "rate_limits" or joint.type in ("free", "spherical"))
 
     def _settings(self) -> list[str]:
-        """Return the settings and the reference points of bodies that a file does not have."""
+        """Return the settings and the reference points of bodies that a file omits."""
         m = self.mechanism
         names: dict[str, Sequence[str]] = {key: m._given(key) or () for key in ("coordinates", "actuators")}
         names["reference points (now at the joints) of bodies"] = [
@@ -653,13 +653,13 @@ def _has_laws(joint: Joint) -> bool:
 
 
 def _limits(joint: Joint, component: str) -> tuple[float, float] | None:
-    """Return the limits of a coordinate, of which one may be infinite, or None."""
+    """Return the limits of a coordinate, or None if both are infinite."""
     pair = joint.ranges.get(component)
     return pair if pair is not None and np.isfinite(pair).any() else None
 
 
 def _common_laws(joint: Joint, among: slice, lost: _Lost) -> dict[str, float]:
-    """Return the laws that are equal for some coordinates; others are lost."""
+    """Return the laws that are equal for the coordinates; record others as lost."""
     found: dict[str, float] = {}
     for key in LAWS[1:]:
         values = getattr(joint, key)[among]
@@ -688,7 +688,7 @@ def _place_of(frame: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _add(parent: Element, tag: str, **attributes: Any) -> Element:
-    """Add an element with texts, and with numbers that have all digits; None is left out."""
+    """Add an element; write numbers with all digits, and omit attributes that are None."""
     return SubElement(
         parent,
         tag,
@@ -712,7 +712,7 @@ def _text(root: Element) -> str:
 
 
 def _urdf_name(component: str) -> str:
-    """Return the name of the joint of a coordinate."""
+    """Return the name of the URDF joint of a coordinate."""
     return component.replace(".", "_")
 
 
@@ -741,7 +741,7 @@ def _urdf_joint(
 
 
 def _rpy(R: np.ndarray) -> tuple[float, float, float]:
-    """Return roll, pitch and yaw of a rotation, whose product keeps all digits near gimbal lock."""
+    """Return roll, pitch and yaw that reproduce a rotation to full precision near gimbal lock."""
     yaw = np.arctan2(R[1, 0], R[0, 0])
     c, s = np.cos(yaw), np.sin(yaw)
     pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
@@ -751,7 +751,7 @@ def _rpy(R: np.ndarray) -> tuple[float, float, float]:
 
 
 def _add_transmissions(root: Element, m: Mechanism, lost: _Lost) -> None:
-    """Add the motors of one joint, and pairs of motors of two joints as those of transmission_interface."""
+    """Add motors of one joint, and pairs of motors of two joints, as transmissions."""
     left = dict[str, dict[str, float]]()
     for motor in m.motors:
         if _is_ideal(motor) and not {*m._shafts[motor.name]} & {*m._variable_distances}:
@@ -788,9 +788,9 @@ def _add_transmissions(root: Element, m: Mechanism, lost: _Lost) -> None:
 def _couple_of(
     motors: dict[str, dict[str, float]], name: str, other: str
 ) -> tuple[str, dict[str, float], dict[str, float]] | None:
-    """Return a motor of two joints and another one as a transmission of ROS, or None if they are none.
+    """Return a motor of two joints and another one as a transmission of ROS, or None if they do not form one.
 
-    It has a type, and the reductions of actuators and joints in their order.
+    The result has its type, and the reductions of actuators and joints in order.
     """
     turns, more = motors[name], motors[other]
     (x, p), (y, q) = turns.items()
@@ -827,13 +827,13 @@ def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:
 
 
 def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:
-    """Return the numbers of a coordinate that are not zero, by the words of a format."""
+    """Return the nonzero laws of a coordinate, by the words of a format."""
     numbers = {word: float(getattr(joint, key)[k]) for word, key in keys.items()}
     return {word: x for word, x in numbers.items() if x}
 
 
 def _mimics(m: Mechanism, plan: _Plan) -> dict[str, tuple[str, float, float]]:
-    """Return for each joint that follows another: its name, factor and offset."""
+    """Return the leader, factor and offset of each joint that follows another."""
     values = m._reference_values
     made: dict[str, tuple[str, float, float]] = {}
     for name, terms in m._terms.items():
@@ -858,7 +858,7 @@ def _mimics(m: Mechanism, plan: _Plan) -> dict[str, tuple[str, float, float]]:
 def _add_mjcf_inertia(
     own: Element, name: str, inertia: tuple[float, np.ndarray, np.ndarray] | None, origin: np.ndarray
 ) -> None:
-    """Add the inertia of a body by its principal moments, which MuJoCo does not compute again."""
+    """Add the inertia of a body by its principal moments, which MuJoCo does not recompute."""
     from scipy.spatial.transform import Rotation
 
     if inertia is None or not inertia[0] > 0:
@@ -887,7 +887,7 @@ def _add_mjcf_inertia(
 
 
 def _add_mjcf_joints(own: Element, branch: _Branch, origin: np.ndarray, lost: _Lost) -> None:
-    """Add a joint to a body with an origin. A free joint with different laws is three slides and a ball."""
+    """Add a joint to a body; a free joint with differing laws becomes three slides and a ball."""
     joint = branch.joint
     made = steps(joint, branch.backwards)
     words = {"damping": "damping", "armature": "armature", "friction": "frictionloss"}
@@ -935,9 +935,9 @@ def _add_sites(own: Element, m: Mechanism, body: str, origin: np.ndarray) -> Non
 def _mjcf_relations(
     m: Mechanism, plan: _Plan, origins: dict[str, np.ndarray]
 ) -> tuple[Element, Element, Element]:
-    """Return springs between points as straight tendons; loops and couplings as equalities; actuators.
+    """Return elements with tendons (springs), equalities (loops and couplings), and actuators.
 
-    Couplings and shafts of several joints have a fixed tendon each.
+    Couplings of more than two joints, and motors of several joints, have a fixed tendon each.
     """
     tendons, equalities, actuators = Element("tendon"), Element("equality"), Element("actuator")
     names = Names([*m._parts])

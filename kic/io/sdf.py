@@ -1,4 +1,4 @@
-"""SDF files: models whose joints may close loops, which other readers do not support."""
+"""SDF files, including models with loops, which other readers do not support."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def from_sdf(
     Parameters
     ----------
     model : str or path
-        Path of the file, or its text, which starts with "<". It has one model.
+        Path of the file, or its text, which starts with "<". It must have one model.
     floating_base : bool
-        True as in the format: a model without a joint to the world moves freely, by a free joint called
+        True as in the format: a model without a joint to the world moves freely on a free joint called
         "root_joint". False fixes its first link.
     coordinates : sequence of str, optional
-        Joints of the default coordinates. By default all of an open chain, and in a closed one the best
-        conditioned.
+        Joints of the default coordinates. By default all joints of an open chain, or the best conditioned
+        ones of a closed one.
     near : dict of str to float, optional
-        Values of joints from which the loops are closed; no other start is used then. By default the first
-        start counts from which the loops close within limits: the zero of the file, the zero within the
-        limits, their middle, and samples if the loops are open at the zero. It has no effect on a file
-        without loops, which is a remark.
+        Joint values from which the loops are closed; no other start is then used. By default, starts are
+        tried until the loops close within limits: the zero of the file, the zero within the limits, their
+        middle, and samples if the loops are open at the zero. In a file without loops, `near` has no effect
+        and causes a remark.
     spins : {"held", "free"}
-        "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
-        `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
+        "held" applies `Mechanism.hold_spins`: a rod between two ball joints does not spin about its axis,
+        unless `coordinates` has a coordinate of these joints. "free" keeps spins as degrees of freedom.
     strict : bool
-        True to raise an error where something with an effect on motion is ignored.
+        True to raise an error if something that affects motion is ignored.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def from_sdf(
 
 
 def add_joints(robot: Robot, elements: list[Element]) -> None:
-    """Add SDF joints between the links of a tree as those that close its loops, as in SDF 1.7 and later.
+    """Add SDF joints between the links of a tree as joints that close its loops, as in SDF 1.7 and later.
 
-    Each is where the pose of its child puts it at the zero of the file, and its parent has it there.
+    The pose of the child at the zero of the file places each joint in both links.
     """
     if not elements:
         return
@@ -139,7 +139,7 @@ def add_joints(robot: Robot, elements: list[Element]) -> None:
 
 
 class _Model:
-    """Links, joints and frames of a model, with their poses in it."""
+    """Links, joints and frames of a model, with their poses."""
 
     def __init__(self, element: Element, robot: Robot, old: bool) -> None:
         self.element, self.robot, self.old = element, robot, old
@@ -184,7 +184,7 @@ class _Model:
         self._span([link.get("name") for link in links], joints, floating_base and not fixed, fixed)
 
     def _place(self, links: list[Element]) -> None:
-        """Set the pose of the model, which may be that of one of its frames, and the link that carries it."""
+        """Set the pose of the model, which may be given for one of its frames, and the link that carries it."""
         names = [link.get("name") for link in links]
         carrier = self.element.get("canonical_link", "") or names[0]
         if carrier not in names:
@@ -205,7 +205,7 @@ class _Model:
         return self.poses[name]
 
     def _base(self, part: Element) -> str:
-        """Return the name of the part that the pose of another is relative to."""
+        """Return the name of the part to which the pose of another is relative."""
         own = part.find("pose")
         relative = "" if own is None else own.get("relative_to", "")
         return relative or self._above(part) or "__model__"
@@ -217,13 +217,13 @@ class _Model:
         return self.carriers[name]
 
     def _above(self, part: Element) -> str:
-        """Return the name of the part that carries a joint or frame; empty for links, and by default."""
+        """Return the name of the part that carries a joint or frame; '' for links, or if not given."""
         if part.tag == "joint":
             return part.word("child")
         return part.get("attached_to", "") if part.tag == "frame" else ""
 
     def _chain(self, name: str, known: Mapping[str, Any], above: Callable[[Element], str]) -> list[Element]:
-        """Return the parts from one up to the first that is known, without it."""
+        """Return the chain of parts from a name up to, but excluding, the first known part."""
         chain: dict[str, Element] = {}
         while name not in known:
             part = self.parts.get(name)
@@ -260,7 +260,7 @@ class _Model:
         return link
 
     def joint(self, element: Element) -> RobotJoint:
-        """Return a joint, with its axes in the world before it is in the tree."""
+        """Return a joint, with axes in world coordinates."""
         name, kind = element.get("name"), element.get("type")
         if kind not in _TYPES:
             element.fail(f"joint '{name}': `type` must be one of {', '.join(_TYPES)}, got '{kind}'.")
@@ -401,8 +401,8 @@ class _Model:
     def _span(self, links: list[str], joints: list[RobotJoint], floating: bool, static: bool) -> None:
         """Add the joints of a tree from the world, and the others as loops.
 
-        Coupled joints are in the tree. Parents come first: another joint is reversed only where nothing
-        else reaches its links. Links that no joint connects with the world have a joint of their own.
+        Coupled joints go into the tree first. A joint is reversed only if nothing else reaches its parent.
+        Links without a connection to the world get a free or fixed joint.
         """
         robot, pose = self.robot, {link: self.pose(link) for link in (*links, "world")}
         named = [name for c in robot.couplings for name in c.joints]
@@ -452,7 +452,7 @@ class _Model:
             self.close(joint)
 
     def close(self, joint: RobotJoint) -> None:
-        """Add a joint as one that closes a loop, where its two links have it at the zero of the file."""
+        """Add a joint that closes a loop, with its frames in both links at the zero of the file."""
         place, links = self.pose(joint.name), (joint.parent, joint.child)
         frames = tuple(np.linalg.inv(self.pose(link)) @ place for link in links)
         # URDF files may have a link of this name
@@ -469,7 +469,7 @@ class _Model:
         )
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
-        """Add a joint from the world to a link; the pose of a free joint is that of the link."""
+        """Add a fixed or free joint from the world to a link; its free coordinates are the pose of the link."""
         T = np.eye(4) if floating else pose[link]
         self.robot.add(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
 

@@ -82,7 +82,7 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
 
 
 def _kind_of(content: bytes) -> str:
-    """Return the kind of a file that is no model, with the function that reads it; '' if it is not known.
+    """Return the kind of a file that is not a TOML model, with the function that reads it; '' if unknown.
 
     Examples
     --------
@@ -141,8 +141,8 @@ _KEYS = re.compile(r"[\w\-. \t]+")
 def _tables(text: str, path: Path) -> dict[str, Any]:
     """Return the keys and values of the text of a model file.
 
-    The parser takes time and memory with the square of the number of dots in a key, and about 2 µs for each
-    value. Both are bounded before it starts.
+    Time and memory of the parser grow with the square of the number of dots in a key, and by about 2 µs for
+    each value. Both numbers are bounded before it starts.
     """
     bare = _TEXTS.sub(" ", text)
     values = sum(map(bare.count, "=,[{"))
@@ -184,7 +184,7 @@ Form = dict[str, tuple[Any, Any]]
 
 @lru_cache(maxsize=32)
 def _form(kind: Any) -> Form:
-    """Return the keys of a table that describes a dataclass; those of a mechanism are those of a file."""
+    """Return the keys of a table for a dataclass; for a mechanism, the keys of a file."""
     if kind is Mechanism:
         return _form(MechanismDescription) | {"loops": (tuple[OpenLoop, ...], None), "dh": (DH, None)}
     hints = get_type_hints(kind)
@@ -230,7 +230,7 @@ FINDINGS_MAX = 4
 
 
 def _table(form: Form, given: dict[str, Any], key: str, found: dict[str, str]) -> dict[str, Any]:
-    """Return the values of a table with their types; findings are added by key."""
+    """Return the values of a table with their types; add findings to `found` by key."""
     values = {}
     for name, (hint, default) in form.items():
         if name in given:
@@ -246,7 +246,7 @@ def _table(form: Form, given: dict[str, Any], key: str, found: dict[str, str]) -
 
 
 def _value(hint: Any, given: Any, key: str, found: dict[str, str]) -> Any:
-    """Return a value of a file with its type; findings are added by key."""
+    """Return a value of a file with its type; add findings to `found` by key."""
     part, count = next(filter(is_dataclass, get_args(hint)), None), len(found)
     if is_dataclass(hint) and isinstance(given, dict):
         values = _table(_form(hint), given, key, found)  # type: ignore[arg-type]
@@ -265,7 +265,7 @@ def _value(hint: Any, given: Any, key: str, found: dict[str, str]) -> Any:
 
 
 def _converted(hint: Any, given: Any) -> Any:
-    """Return a number, text or list of them as a type; raise TypeError if it is none of it."""
+    """Convert a number, text or list to a type; raise TypeError if it does not match."""
     origin, kinds = get_origin(hint), get_args(hint)
     if hint is float and isinstance(given, int | float) and not isinstance(given, bool):
         try:

@@ -57,22 +57,22 @@ def from_urdf(
         of Isaac Sim, <loop> and <constraint> of URDF+, <constraint> as proposed for ROS, and SDF joints in
         <gazebo> close loops without `loops`.
     floating_base : bool
-        True to let the root link move freely, by a free joint called "root_joint".
+        True to let the root link move freely on a free joint called "root_joint".
     gravity : (3,) float, optional
         Acceleration of gravity, which URDF does not contain; −9.81 m/s² along z by default.
     coordinates : sequence of str, optional
-        Joints of the default coordinates. By default all of an open chain; in a closed one those of the
-        file's transmissions, with the best conditioned others if they alone cannot drive it.
+        Joints of the default coordinates. By default all joints of an open chain. In a closed one, the joints
+        of transmissions, with the best conditioned others if these joints cannot drive it.
     near : dict of str to float, optional
-        Values of joints from which the loops are closed; no other start is used then. By default the first
-        start counts from which the loops close within limits: the zero of the file, the zero within the
-        limits, their middle, and samples if the loops are open at the zero. It has no effect on a file
-        without loops, which is a remark.
+        Joint values from which the loops are closed; no other start is then used. By default, starts are
+        tried until the loops close within limits: the zero of the file, the zero within the limits, their
+        middle, and samples if the loops are open at the zero. In a file without loops, `near` has no effect
+        and causes a remark.
     spins : {"held", "free"}
-        "held" for `Mechanism.hold_spins`: a rod between two ball joints does not turn about itself, unless
-        `coordinates` has a coordinate of these joints. "free" keeps such turns as degrees of freedom.
+        "held" applies `Mechanism.hold_spins`: a rod between two ball joints does not spin about its axis,
+        unless `coordinates` has a coordinate of these joints. "free" keeps spins as degrees of freedom.
     strict : bool
-        True to raise an error where something with an effect on motion is ignored.
+        True to raise an error if something that affects motion is ignored.
 
     Returns
     -------
@@ -256,7 +256,7 @@ def _mimics(root: Element, robot: Robot) -> None:
 
 
 def _transmissions(root: Element, robot: Robot) -> None:
-    """Add the actuators of transmissions: the shaft turns by the reduction times the joint."""
+    """Add the actuators of transmissions: shaft motion is the reduction times the joint motion."""
     found = [(one, False) for one in root.all("transmission")]
     found += [(one, True) for control in root.all("ros2_control") for one in control.all("transmission")]
     for element, is_ros2 in found:
@@ -285,15 +285,15 @@ def _transmissions(root: Element, robot: Robot) -> None:
 
 
 def _differential(a: list[float], j: list[float]) -> list[tuple[float, float]]:
-    """Return the turns of two shafts per unit of two joints, by the reductions of actuators and joints.
+    """Return the ratios of two shafts to two joints, from the reductions of actuators and joints.
 
-    These are the rates of transmission_interface::DifferentialTransmission. Its efforts have the same power.
+    These are the rates of transmission_interface::DifferentialTransmission. Its efforts transmit the same power.
     """
     return [(a[0] * j[0], a[0] * j[1]), (a[1] * j[0], -a[1] * j[1])]
 
 
 def _four_bar(a: list[float], j: list[float]) -> list[tuple[float, float]]:
-    """Return the turns of two shafts per unit of two joints, by the reductions of actuators and joints.
+    """Return the ratios of two shafts to two joints, from the reductions of actuators and joints.
 
     These are the rates of transmission_interface::FourBarLinkageTransmission. Its efforts are not used: their
     power differs from that of the actuators.
@@ -313,7 +313,7 @@ def _couple(
     robot: Robot,
     is_ros2: bool,
 ) -> None:
-    """Add the two actuators of a transmission with two joints; remark one that cannot be read."""
+    """Add the two actuators of a transmission with two joints, or a remark if it cannot be read."""
     reductions, ends = list[list[float]](), list[list[str]]()
     for tag in ("actuator", "joint"):
         parts = list(element.all(tag))

@@ -22,7 +22,7 @@ TEXT_MAX = 100_000
 
 @dataclass
 class Source:
-    """Text of a file with the name that errors and remarks give."""
+    """Text of a file, with its name in errors and remarks."""
 
     path: Path | None
     data: bytes
@@ -34,7 +34,7 @@ class Source:
         return f"{self.kind} text" if self.path is None else self.path.name
 
     def location(self, line: int) -> str:
-        """Return the name with a line."""
+        """Return the name with a line number."""
         return f"{self.name}:{line}" if line else self.name
 
     def error(self, line: int, message: str, key: str = "", **numbers: Any) -> ModelFileError:
@@ -71,7 +71,7 @@ class Element:
         return found
 
     def get(self, key: str, default: str | None = None) -> str:
-        """Return an attribute; without a default it must be there."""
+        """Return an attribute; raise an error if it is missing without a default."""
         value = self.attributes.get(key, default)
         if value is None:
             self.fail(f"attribute `{key}` is missing.")
@@ -105,7 +105,7 @@ class Element:
         return word in ("true", "1") if word else default
 
     def flag(self, key: str) -> bool:
-        """Return the value of an attribute, or of a child, that is true or false; false without it."""
+        """Return the truth value of a child or an attribute; False without either."""
         child = self.find(key)
         if child is not None:
             return child.truth(child.text, f"<{key}>")
@@ -151,12 +151,12 @@ def read_source(given: object, kind: str) -> Source:
 
 
 def read_root(given: object, kind: str) -> Element:
-    """Return the root element of a path, of a text, or one that has been parsed."""
+    """Return the root element of a path or a text; return a parsed one unchanged."""
     return given if isinstance(given, Element) else parse(read_source(given, kind))
 
 
 def parse(source: Source) -> Element:
-    """Return the root element; raise an error for document types, entities and texts beyond the bounds."""
+    """Return the root element; raise an error for document types, entities and sizes beyond the bounds."""
     if not source.data.strip():
         raise source.error(0, "is empty.")
 

@@ -65,7 +65,7 @@ def transmission_angle(c: Configuration, joint: Any, argument: str = "joint") ->
 
 
 def _place(c: Configuration, joint: Joint) -> np.ndarray:
-    """Return the place (..., 3) of a hinge."""
+    """Return the position (..., 3) of a hinge."""
     body = next(name for name in joint.bodies if name != GROUND)
     moved = c._displacement(body)
     return np.asarray(moved[..., :3, :3] @ np.array(joint.at) + moved[..., :3, 3])

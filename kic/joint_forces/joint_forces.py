@@ -31,7 +31,7 @@ class Wrench:
     name : str
         The joint.
     bodies : tuple of str
-        Its first and its second body. The opposite wrench acts on the first, at the same point.
+        First and second body of the joint. The opposite wrench acts on the first, at the same point.
     point : (..., 3)
         Point of application and reference of the moment: the joint's `at`, fixed in the second body (for a
         joint without `at`, the origin of the reference configuration); for a contact, fixed in the first
@@ -74,7 +74,7 @@ class Wrench:
     def along(self, direction: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the components (...,) of force and moment along a direction (..., 3) in world axes.
 
-        They may be determined where components along the world axes are not; otherwise they are NaN.
+        They may be determined even if the components along the world axes are not; otherwise they are NaN.
 
         Examples
         --------
@@ -150,9 +150,9 @@ class JointForces(Batched, Tabular):
     contacts : tuple of str
         Names of the K closed contacts, which are treated as bilateral.
     pulling, slipping : (..., K) bool
-        Contacts that would have to pull, and those that push but exceed their friction, as in `GraspMotion`.
-        Where loads are undetermined, only the certain ones; `feasible` decides whether admissible loads
-        exist.
+        Contacts that would have to pull, and contacts that push but exceed their friction, as in
+        `GraspMotion`. If loads are undetermined, only violations for every choice of loads count; `feasible`
+        is True if admissible loads exist.
 
     Examples
     --------

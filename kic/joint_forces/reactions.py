@@ -1,8 +1,8 @@
 """Reactions: joint forces, computed as the loads of (4-31) at coordinates that are held.
 
 With every joint cut, w = (coordinates with actuators, closure rows of all joints) spans the motion of the
-free bodies. The loads that move them are T_φ = [G^w]ᵀ T_w: the efforts, and the constraint loads T_c. In an
-overconstrained mechanism there are more rows than motions. The loads then vary in the null space of [G^w]ᵀ;
+free bodies. The loads on the bodies are T_φ = [G^w]ᵀ T_w, where T_w has the efforts and the constraint loads
+T_c. An overconstrained mechanism has more rows than motions. Its loads vary in the null space of [G^w]ᵀ;
 components that do not vary are determined.
 """
 
@@ -43,8 +43,8 @@ OUT_OF_PLANE_RTOL = 1e-9
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. At a
-    point or a body it is external. The labels are those of `CompiledModel.actuators`, which checks them.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. An
+    effort at a point or a body is external. Labels must come from `CompiledModel.actuators`.
     """
 
     def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
@@ -82,7 +82,7 @@ class Actuators:
             self.scale[~at_joint] = row_scales(free.tree, self._query.layout.rows, model.length)[self._picked]
 
     def first_order(self, free: FreeBodies, places: Places, coordinate_rows: np.ndarray) -> np.ndarray:
-        """Return G (B, A, N, 6) of the coordinates, given that of all joint coordinates (B, F, N, 6)."""
+        """Return G (B, A, N, 6) of the coordinates from G (B, F, N, 6) of all joint coordinates."""
         G = np.empty((len(coordinate_rows), len(self.labels), *coordinate_rows.shape[2:]))
         G[:, self.coordinate_index >= 0] = coordinate_rows[
             :, self.coordinate_index[self.coordinate_index >= 0]
@@ -116,10 +116,10 @@ def solve_loads(rows: np.ndarray, needed: np.ndarray) -> LoadSolution:
 def prescribe_efforts(
     solution: LoadSolution, efforts: np.ndarray, error: float
 ) -> tuple[LoadSolution, np.ndarray]:
-    """Restrict a solution to given first loads; return it, and the residual of each member.
+    """Restrict a solution to prescribed first loads; return it and the residual of each member.
 
-    `efforts` (B, A) are the first A loads, scaled. `error` is that of the variations, for a condition of
-    one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is the error of the variations for a
+    condition number of one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)
@@ -238,12 +238,11 @@ def _raise_not_real(
 
 
 def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, ...]:
-    """Keep forces in a plane and moments about its normal where no load acts out of the plane.
+    """Keep only forces in the plane and moments about its normal where no load acts out of the plane.
 
-    Return the components that are not zero everywhere.
-
-    The others have the minimum norm in `loads`, and are zero unless some load acts on them. Only a preload,
-    which rigid bodies do not determine, can then be there.
+    Return the components that are not zero everywhere. Out-of-plane components of `loads` have minimum norm,
+    so they are zero unless some load causes them. Otherwise they could only be a preload, which rigid bodies
+    do not determine.
     """
     across = np.outer(normal, normal)
     plane = np.zeros((6, 6))
@@ -261,7 +260,7 @@ def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, 
 
 
 def _variation_error(model: CompiledModel) -> float:
-    """Return the error of variations, for a condition of one."""
+    """Return the error of variations for a condition number of one."""
     return max(100 * EPS, model.description.closure_tolerance)
 
 
@@ -274,7 +273,7 @@ def _member_loads(
     force: np.ndarray,
     prescribed: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Return the data of `JointForces` for members whose tree has given rates."""
+    """Return the data of `JointForces` for members with given states and rates of the tree."""
     free, length = model.free_bodies, model.length
     twists, rates, lumps = free.motion(states, phid, phidd)
     places = free.places(states)
@@ -348,7 +347,7 @@ def _law_efforts(
 ) -> np.ndarray:
     """Return efforts (B, F) of the springs, dampers and rotors in the joints.
 
-    `rates` (B, F) are those of all joint coordinates; `phid` and `phidd` are the motion of the tree.
+    `rates` (B, F) are of all joint coordinates; `phid` and `phidd` are rates and accelerations of the tree.
     """
     free, column = model.free_bodies, model.tree.column
     values, accelerations = np.zeros_like(rates), np.zeros_like(rates)

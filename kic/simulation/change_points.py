@@ -6,7 +6,7 @@ quantity on it is an analytic function of the coordinates, with a removable sing
 
 Method.
 
-1. Search along the direction of motion for the place where the smallest singular value of the closure
+1. Search along the direction of motion for the point where the smallest singular value of the closure
    vanishes (`_search`).
 2. Close the loops at Chebyshev points on both sides of it (`_sampled`). The predicted state selects the
    branch on the far side.
@@ -14,9 +14,9 @@ Method.
    outermost samples. Several widths are tried and the most accurate is kept.
 4. For several coordinates, close the loops on parallel lines through the requested point.
 
-Several ranks may be lost at one point, such as where all legs of a symmetric walker fold. Configurations
-then form a cone, and a motion through its vertex continues along the same line. Parallel lines near the
-vertex do not close, so that motions near it are integrated without a branch.
+The rank may drop by more than one, for example where all legs of a symmetric walker fold. Configurations
+then form a cone, and a motion through its vertex continues along the same line. The loops do not close on
+parallel lines near the vertex, so motions near it are integrated without a branch.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class Branch:
     """A smooth branch of the closure through a change point. Made by `branch_ahead`.
 
     `center` (M,) has the scaled coordinates of the change point, to within a small share of the gap. One
-    unit along `direction` (M,) moves the mechanism by one. Quantities are interpolated within the distance
-    `gap` from the centre, from samples on a line up to the distance `half_width`. `error` is the estimated
-    relative error.
+    unit along `direction` (M,) moves the scaled tree coordinates by at most one. Quantities are interpolated
+    within the distance `gap` from the centre, from samples on a line up to the distance `half_width`. `error`
+    is the estimated relative error.
     """
 
     def __init__(self, chart: Chart, center: np.ndarray, direction: np.ndarray, line: _Line) -> None:
@@ -101,7 +101,7 @@ class Branch:
         return self._place(x) - self._zero
 
     def inside(self, x: np.ndarray) -> bool:
-        """Return True if quantities at coordinates (M,) are interpolated."""
+        """Return True if coordinates (M,) lie in the gap, where quantities are interpolated."""
         return abs(self._place(x)) <= self.gap
 
     def state(self, x: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ class Branch:
         return float(self._normal @ (x / self._chart.position_scale - self._center))
 
     def _near_gap(self, x: np.ndarray, s: float) -> np.ndarray:
-        """Return the closed state outside the gap, from the nearest known state on that side."""
+        """Return the closed state outside the gap, from the nearest known state on the same side."""
         chart, places = self._chart, self._line.places
         k = int(np.argmin(np.where(places * s > 0, np.abs(places - s), np.inf)))
         start, near, known = self._at(places[k]), self._line.states[k], self._place(chart.anchor_position)
@@ -144,11 +144,11 @@ class Branch:
         return state
 
     def _at(self, place: float, offset: np.ndarray | float = 0.0) -> np.ndarray:
-        """Return coordinates (M,) at a place of the line, or of a parallel line."""
+        """Return coordinates (M,) at a position on the line, or on a parallel line."""
         return self._chart.position_scale * (self._center + offset + place * self._direction)
 
     def _across(self, x: np.ndarray, s: float) -> _Line:
-        """Return samples on the parallel line through the coordinates."""
+        """Return samples on the parallel line through coordinates (M,)."""
         offset = x / self._chart.position_scale - self._center - s * self._direction
         if np.abs(offset).max() <= OFFSET_ATOL:
             return self._line
@@ -167,14 +167,14 @@ class Branch:
         return self._parallel
 
     def _shifted(self, offset: np.ndarray, shift: float) -> _Line:
-        """Return samples on a parallel line, closed from those on the line itself."""
+        """Return samples on a parallel line, closed from the samples of this line."""
         places = self._line.places
         pairs = zip(places, self._line.states, strict=True)
         states = [self._closed(self._at(s + shift, offset), self._at(s), near) for s, near in pairs]
         return _Line(places + shift, np.array(states))
 
     def _root(self, line: _Line) -> float:
-        """Return the place on a line where the smallest singular value changes its sign."""
+        """Return the position on a line where the smallest singular value changes its sign."""
         signed = -np.sign(line.places) * self._chart.closure_margin(line.states)
         before, after = np.flatnonzero(line.places < 0).max(), np.flatnonzero(line.places > 0).min()
         a, b = float(line.places[before]), float(line.places[after])
@@ -200,7 +200,7 @@ class Branch:
         apart[inner] -= _weights(line.places[inner], 0.0)
         worst = float((np.abs(apart @ line.states) / chart.state_scale).max(initial=0.0))
         # P* is of second order and loses the most digits; its scale is that of I*. Only its part along the
-        # motion counts: where several ranks are lost at once, such as in symmetric mechanisms, the
+        # motion counts: where the rank drops by more than one, as in symmetric mechanisms, the
         # configurations form a cone about the direction, and P* across it has a pole
         r, n, scale = line.table(chart.evaluator), len(line.places), chart.position_scale
         inertia = r.I * scale[:, None] * scale
@@ -210,7 +210,7 @@ class Branch:
         return worst
 
     def _meets(self, line: _Line) -> bool:
-        """Return True if interpolated configurations on a line across the change point close."""
+        """Return True if interpolated configurations on a line across the change point close the loops."""
         chart = self._chart
         return all(
             chart.residual(chart.normalized(_weights(line.places, s) @ line.states)) <= RESIDUAL_FACTOR
@@ -218,14 +218,14 @@ class Branch:
         )
 
     def meets(self) -> bool:
-        """Return True if interpolated configurations close, which they do only where branches meet."""
+        """Return True if interpolated configurations close the loops, as they do only where branches meet."""
         return self._meets(self._line)
 
 
 def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
     """Return the smooth branch through the change point ahead of the regular anchor of a chart, or None.
 
-    `direction` (M,) is that of the motion, in the coordinates of the chart.
+    `direction` (M,) is the direction of motion in the coordinates of the chart.
     """
     for d in (_descent(chart), direction / chart.position_scale):
         tangent = None if d is None else chart.tangent(d)
@@ -237,7 +237,7 @@ def branch_ahead(chart: Chart, direction: np.ndarray) -> Branch | None:
 
 
 def _descent(chart: Chart) -> np.ndarray | None:
-    """Return the scaled direction (M,) of fastest loss of rank, or None for one coordinate."""
+    """Return the scaled direction (M,) in which the closure margin falls fastest, or None."""
     size = len(chart.anchor_position)
     if size == 1:
         return None
@@ -255,9 +255,9 @@ def _descent(chart: Chart) -> np.ndarray | None:
 
 
 def branch_here(chart: Chart, tangent: np.ndarray) -> Branch | None:
-    """Return the smooth branch through an anchor that is at a change point or near it, or None.
+    """Return the smooth branch through an anchor at or near a change point, or None.
 
-    `tangent` (columns,) has the scaled rates of the tree's columns on the branch.
+    `tangent` (columns,) gives the scaled rates of the tree's columns on the branch.
     """
     tangent = tangent / np.abs(tangent).max()
     d = chart.rates_of_tangent(tangent)
@@ -303,7 +303,7 @@ def _branch(chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray) ->
 def _search(
     chart: Chart, d: np.ndarray, start: np.ndarray, near: np.ndarray
 ) -> tuple[float, float, np.ndarray] | None:
-    """Find the place where the closure loses rank on a line, and a closed state near it with its place."""
+    """Return the position of rank loss on a line, and a nearby position with its closed state, or None."""
     begin, s, state, step = start / chart.position_scale, 0.0, near, STEP_FIRST
     margin, root = float(chart.closure_margin(state[None])[0]), np.inf
     while step >= CHANGE_POINT_STEP_MIN:
@@ -330,7 +330,7 @@ def _search(
 def _sampled(
     chart: Chart, center: np.ndarray, d: np.ndarray, half_width: float, place: float, state: np.ndarray
 ) -> _Line | None:
-    """Return samples on both sides of a change point, from a closed state at a place before it."""
+    """Return samples on both sides of a change point, from a closed state at a position before it."""
     gap, n = GAP_SHARE * half_width, SAMPLES_PER_SIDE
     # Chebyshev points in the square of the distance are optimal for two intervals
     nodes = np.cos((2 * np.arange(n) + 1) * np.pi / (2 * n))
@@ -362,7 +362,7 @@ def _sampled(
 
 
 def _weights(nodes: np.ndarray, s: float) -> np.ndarray:
-    """Return the Lagrange weights (n,) that interpolate values at nodes (n,) at a place."""
+    """Return the Lagrange weights (n,) that interpolate values at nodes (n,) to a position."""
     apart = nodes[:, None] - nodes
     np.fill_diagonal(apart, 1.0)
     ahead = np.broadcast_to(s - nodes, apart.shape).copy()

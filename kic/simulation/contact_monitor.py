@@ -85,7 +85,7 @@ class ContactMonitor:
         return remarks(self._check.names, normal, worst & detached, worst & ~detached)[0]
 
     def loads(self, chart: Chart, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return loads (R,) of the contacts, their free directions (R, k), and the scale of loads."""
+        """Return contact loads (R,), a basis (R, k) of their undetermined part, and the scale of loads."""
         now, driven = chart.driven(t, y)
         v, a = now.v, driven.a
         closed, opened = self._evaluate(chart, now.state)
@@ -109,7 +109,7 @@ class ContactMonitor:
     def _motors(
         self, train: DriveTrain, closed: Any, opened: Any, v: np.ndarray, driven: DrivenMotion
     ) -> np.ndarray:
-        """Return generalized forces of the motors on the open mechanism, less rotor inertia and damping."""
+        """Return generalized efforts of the motors on the open mechanism, minus rotor inertia and damping."""
         G, H = (np.concatenate([getattr(closed[joint], x) for joint in train.joints]) for x in "GH")
         speed, acceleration = train.ratios @ (G @ v), train.ratios @ (G @ driven.a + (H @ v) @ v)
         net = driven.motor_state.torque - train.rotor_torques(speed, acceleration)
@@ -117,7 +117,7 @@ class ContactMonitor:
         return np.asarray((train.ratios @ turns).T @ net)
 
     def _evaluate(self, chart: Chart, state: np.ndarray) -> tuple[Any, Any]:
-        """Return the motion of the open mechanism's coordinates in the chart, and its dynamics in them."""
+        """Return coefficients of the open mechanism's coordinates in the chart, and its dynamics in these."""
         if self._evaluators is not None and self._evaluators[0] is chart:
             with suppress(SingularError):  # choose other coordinates of the open mechanism
                 return self._evaluators[1](state), self._evaluators[2](state)
@@ -133,7 +133,7 @@ class ContactMonitor:
         return self._evaluators[1](state), self._evaluators[2](state)
 
     def _coordinates(self, state: np.ndarray) -> tuple[str, ...]:
-        """Return coordinates that drive the mechanism with open contacts well."""
+        """Return coordinates that drive the open mechanism well."""
         tree = self._open_model.tree
         if tree.open:
             return tree.columns

@@ -9,23 +9,23 @@
 `HybridForcePosition`       motion along some rows and contact forces along others
 `GravityCompensation`       balance static loads, with springs and dampers towards a reference
 `LQR`                       linear quadratic regulator about an equilibrium
-`ResolvedRate`              rates of the coordinates that move rows along a trajectory
-`ResolvedAcceleration`      accelerations that do
-`ResolvedJerk`              jerks that do
+`ResolvedRate`              move rows along a trajectory by rates of the coordinates
+`ResolvedAcceleration`      the same by accelerations
+`ResolvedJerk`              the same by jerks
 `Sampled`                   sample one of these, or a function, with delay, noise and limits
 ==========================  ==============================================================================
 
-Each but `Sampled` is called as ``control(t, measured)``. `measured` is a pair (q, qd) of the coordinates and
-their rates, (M,) each, or an object with these attributes. A simulation passes such objects to ``effort=``
-and ``voltage=``, which take controllers unchanged, and to those of `Sampled`. Force sensors return forces of
-the environment on the mechanism. If `measured` has no closed `state` (S,), it is found near that of the last
-call, the first one near the reference configuration; see `start`. Angular velocities among the coordinates
-have a rotation vector in q.
+Controllers other than `Sampled` are called as ``control(t, measured)``. `measured` is a pair (q, qd) of the
+coordinates and their rates, (M,) each, or an object with these attributes. A simulation passes such objects
+to controllers given as ``effort=``, ``voltage=`` or in `Sampled`. Force sensors return forces of the
+environment on the mechanism. If `measured` has no closed `state` (S,), the state is solved near that of the
+last call, or at first near the reference configuration; see `start`. In place of angular velocities among
+the coordinates, q has a rotation vector.
 
-Results are of the coordinates (M,), the mechanism's own or those of `wrt`. Beyond its ends a trajectory
-rests. Gains are numbers, (P,) or (P, P) arrays for the P rows of the reference, at least 0 or positive
-semidefinite. Errors of angles known modulo full turns take the shorter way; those of orientations are
-rotation vectors. A controller serves one loop at a time: it reuses memory.
+Results (M,) refer to the coordinates, those of the mechanism or of `wrt`. Outside its time span a trajectory
+is at rest. Gains are numbers, (P,) or (P, P) arrays for the P rows of the reference, nonnegative or positive
+semidefinite. Errors of angles known modulo full turns are at most half a turn; those of orientations are
+rotation vectors. A controller reuses memory, so use it in one loop only.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Control(ABC):
     gives : str
         Kind of the result: "efforts", "voltages", "rates", "accelerations" or "jerks".
     coordinates : tuple of str
-        Names of the M coordinates of measurements.
+        Names of the M measured coordinates.
     actuators : tuple of str
-        Names of the coordinates of results other than voltages; all, except for `LQR` with `actuators`.
+        Names of the coordinates of efforts or other results; all, except for `LQR` with `actuators`.
     rows : tuple of str
         Names of the P rows that are controlled; empty without a reference.
     """
@@ -144,7 +144,7 @@ class Control(ABC):
     def check(
         self, gives: str, coordinates: tuple[str, ...], actuators: tuple[str, ...] | None = None
     ) -> None:
-        """Raise InputError for a controller of another kind, or for other coordinates or actuators."""
+        """Raise InputError unless the kind of result, the coordinates and the actuators agree."""
         coordinates = names_of(coordinates, "coordinates", 0)
         if self.gives != instance("gives", gives, str):
             message = f"The controller must give {gives}, got one that gives {self.gives}."
@@ -236,7 +236,7 @@ def _inverse_gain(name: str, value: Any, size: int) -> np.ndarray:
 
 
 class _Sensor:
-    """Measured forces (P,), checked."""
+    """Force sensor that checks the measured forces (P,)."""
 
     def __init__(self, function: Any, size: int) -> None:
         if not is_function(function):
@@ -251,11 +251,11 @@ class _Sensor:
 
 
 class _RowControl(Control):
-    """Controller of rows towards a reference: by accelerations and forces at the rows.
+    """Controller that drives rows to a reference by accelerations and forces at the rows.
 
     Efforts are T = Gᵀ F + Nᵀ T₀ with F = Λ a + q̇ᵀ μ q̇ + p + J̄ᵀB q̇ + f for the accelerations a and the
-    forces f of `_law`. T₀ is the inverse dynamics of accelerations of the null space. Square tasks have
-    their inverse dynamics as F. Others have that of q̈ = J̄ (a − q̇ᵀ H q̇) + N z̈ as T, the same sum.
+    forces f of `_law`. T₀ is the inverse dynamics of null-space accelerations. For square tasks, F is the
+    inverse dynamics in the rows. Otherwise T is the inverse dynamics of q̈ = J̄ (a − q̇ᵀ H q̇) + N z̈.
     """
 
     def __init__(
@@ -318,9 +318,9 @@ class _RowControl(Control):
     def _law(
         self, t: float, measured: Any, want: Desired, feedback: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return accelerations (P,) of the rows, and forces (P,) at them in addition, or None.
+        """Return accelerations (P,) of the rows, and additional forces (P,) at them or None.
 
-        `feedback` (P,) has the errors and their rates times the gains.
+        `feedback` (P,) is the product of the gains with the errors and their rates.
         """
 
     def _desired(self, t: float, measured: Any) -> Desired:
@@ -354,10 +354,10 @@ class _RowControl(Control):
 class OperationalSpaceControl(_RowControl):
     """Efforts that make errors of a pose or of rows decay, with motion of the null space (Khatib 1987).
 
-    T = Gᵀ F + Nᵀ T₀ with F = Λ (ÿ_d + kd ė + kp e) + q̇ᵀ μ q̇ + p. Errors decay as ë + kd ė + kp e = 0,
-    whatever moves in the null space. T₀ has the inverse dynamics of accelerations d (z − q̇), where z are the
-    rates of the secondary objectives, projected orthogonally on the null space: its rates follow them, and
-    the objectives decrease.
+    T = Gᵀ F + Nᵀ T₀ with F = Λ (ÿ_d + kd ė + kp e) + q̇ᵀ μ q̇ + p. Errors decay as ë + kd ė + kp e = 0 for
+    any motion in the null space. T₀ is the inverse dynamics of accelerations d (z − q̇). The rates z of the
+    secondary objectives are projected orthogonally onto the null space. Null-space rates follow them, and the
+    objectives decrease.
 
     Parameters
     ----------
@@ -366,10 +366,10 @@ class OperationalSpaceControl(_RowControl):
     reference : Trajectory or dict
         At most as many rows as degrees of freedom: a trajectory; or a dict of rows, bodies and frames, each
         with a trajectory, a constant value, or a function of time that returns value, rate and acceleration.
-        The value of a body or frame is a pose: a `RigidTransform` as `Configuration.pose` returns it, that
-        of a body relative to the reference configuration; or a pair of position (3,), the rows x, y, z of
-        the part, and rotation, as ``prepare.pose(of)`` returns `p` and `R`. Each may be a trajectory. A
-        constant pose may be an array (4, 4).
+        The value of a body or frame is a pose: a `RigidTransform` as `Configuration.pose` returns it (for a
+        body, relative to the reference configuration), or a pair of position (3,) and rotation as
+        ``prepare.pose(of)`` returns `p` and `R`. Position and rotation may be trajectories. A constant pose
+        may be a (4, 4) array.
     kp, kd : float, (P,) or (P, P) array_like
         Gains of the errors of positions (1/s²) and of rates (1/s).
     secondary : objective or list of these, optional
@@ -379,14 +379,14 @@ class OperationalSpaceControl(_RowControl):
         The rate d (1/s), needed with `secondary`; by default 0, which leaves null-space motion undamped. A
         preferred configuration of gain g is reached with critical damping if d = 4 g.
     wrt : str or list of str, optional
-        The coordinates of measurements and of efforts; by default the mechanism's own.
+        Coordinates of measurements and efforts; by default those of the mechanism.
 
     Raises
     ------
     UnknownNameError, InputError, InertiaError
         For names, gains or numbers of rows that do not fit, or bodies without inertia.
     SingularError
-        From the call, where the task is singular.
+        From the call, if the task is singular.
 
     Examples
     --------
@@ -428,18 +428,18 @@ class ComputedTorque(OperationalSpaceControl):
     mechanism : Mechanism
         Open or closed.
     reference : Trajectory or dict
-        As many rows as degrees of freedom, as in `OperationalSpaceControl`: the coordinates, or others.
+        As many rows as degrees of freedom, as in `OperationalSpaceControl`: the coordinates or other rows.
     kp, kd : float, (P,) or (P, P) array_like
         Gains of the errors of positions (1/s²) and of rates (1/s).
     wrt : str or list of str, optional
-        The coordinates of measurements and of efforts; by default the mechanism's own.
+        Coordinates of measurements and efforts; by default those of the mechanism.
 
     Raises
     ------
     UnknownNameError, InputError, InertiaError
         For names, gains or numbers of rows that do not fit, or bodies without inertia.
     SingularError
-        From the call, where the rows cannot drive the mechanism.
+        From the call, if the rows cannot drive the mechanism.
 
     Examples
     --------
@@ -519,11 +519,11 @@ class Impedance(_RowControl):
 
 
 class Admittance(OperationalSpaceControl):
-    """Efforts that follow a reference which measured forces displace, as an inertia on a spring and damper.
+    """Efforts that follow a reference displaced by measured forces, as a mass on a spring and damper.
 
-    M δ̈ + D δ̇ + K δ = f for forces f of the environment. The rows follow the reference displaced by δ, of
-    orientations turned by the rotation vector δ, with errors ë + kd ė + kp e = 0. Forces are held from one
-    call to the next, and the equation is solved exactly between them.
+    M δ̈ + D δ̇ + K δ = f for forces f of the environment. The rows follow the reference displaced by δ;
+    orientations are turned by the rotation vector δ. Errors decay as ë + kd ė + kp e = 0. Forces are held
+    from one call to the next, and the equation is solved exactly between calls.
 
     Parameters
     ----------
@@ -542,8 +542,8 @@ class Admittance(OperationalSpaceControl):
     Raises
     ------
     UnknownNameError, InputError, InertiaError, SingularError
-        As `OperationalSpaceControl`; from the call also for times that decrease, because the controller has
-        memory: give it to a sampled simulation. `start` clears the memory.
+        As `OperationalSpaceControl`; from the call also for decreasing times, because the controller has
+        memory. Use it in a sampled simulation. `start` clears the memory.
 
     Examples
     --------
@@ -627,8 +627,8 @@ class Admittance(OperationalSpaceControl):
 class HybridForcePosition(_RowControl):
     """Efforts that move some rows along a reference and press with given forces along others (Khatib 1987).
 
-    F = Λ a + q̇ᵀ μ q̇ + p + f. For the rows of the reference a = ÿ_d + kd ė + kp e. Those of the forces have
-    a = −kd_force u̇ and the forces f. Where contact holds the rows of the forces, the mechanism presses with
+    F = Λ a + q̇ᵀ μ q̇ + p + f. Rows of the reference have a = ÿ_d + kd ė + kp e. Rows of `force` have
+    a = −kd_force u̇ and the forces f. If contact blocks the rows of `force`, the mechanism presses with
     exactly f, at rest and in motion: the constraint force is −f.
 
     Parameters
@@ -638,14 +638,14 @@ class HybridForcePosition(_RowControl):
     reference : Trajectory or dict
         Motion of some rows, as in `OperationalSpaceControl`.
     force : dict of str to float or callable
-        Forces by which the mechanism presses on the environment along other rows; numbers, or functions of
+        Forces with which the mechanism presses on the environment along other rows; numbers, or functions of
         time.
     kp, kd : float, (P,) or (P, P) array_like
         Gains of the rows of the reference, as in `OperationalSpaceControl`.
     kd_force : float
-        Damping (1/s) of the rows of the forces, for the approach to the contact.
+        Damping (1/s) along the rows of `force`, for the approach to contact.
     gain : float
-        Gain of the feedback of measured forces: f + gain (f + s) for forces s of the sensor.
+        Gain of force feedback, which replaces f by f + gain (f + s) for sensor forces s.
     sensor : callable, optional
         ``sensor(t, measured)`` returns the forces of the environment on the mechanism at the rows of
         `force`, −f in steady contact; needed with `gain`.
@@ -729,8 +729,8 @@ def _same(number: float, t: float) -> float:
 class GravityCompensation(Control):
     """Efforts that balance static loads, with springs and dampers towards a reference.
 
-    T = Gᵀ (kp e + kd ė) − Tᴸ. Without a reference the mechanism floats, T = −kd q̇ − Tᴸ. Where the reference
-    rests, the motion is stable for any inertia (Takegaki and Arimoto 1981).
+    T = Gᵀ (kp e + kd ė) − Tᴸ. Without a reference the mechanism floats, T = −kd q̇ − Tᴸ. While the reference
+    is at rest, the motion is stable for any inertia (Takegaki and Arimoto 1981).
 
     Parameters
     ----------
@@ -739,11 +739,11 @@ class GravityCompensation(Control):
     reference : Trajectory or dict, optional
         As in `OperationalSpaceControl`, with any number of rows.
     kp : float, (P,) or (P, P) array_like, optional
-        Stiffness of the reference, effort per position; given together with it.
+        Stiffness, effort per position; required with `reference`.
     kd : float, (P,) or (P, P) array_like
-        Damping, effort per rate: of the rows of the reference, or without one of the M coordinates.
+        Damping, effort per rate, of the rows of the reference; without a reference, of the M coordinates.
     wrt : str or list of str, optional
-        The coordinates of measurements and of efforts; by default the mechanism's own.
+        Coordinates of measurements and efforts; by default those of the mechanism.
 
     Raises
     ------
@@ -795,8 +795,8 @@ class LQR(Control):
     """Linear quadratic regulator about rest: efforts T = T₀ − K x that minimize ∫ (xᵀ Q x + δTᵀ R δT) dt.
 
     The states x are deviations of the coordinates and of their rates, as in `Linearization.state_space`
-    without motors, and T₀ holds the mechanism. With `sample_time`, x in T is that of the last sample, and
-    K minimizes the same integral, which includes the motion between samples.
+    without motors, and T₀ holds the mechanism. With `sample_time`, T uses x of the last sample, and
+    K minimizes the same integral, including the motion between samples.
 
     Parameters
     ----------
@@ -807,14 +807,14 @@ class LQR(Control):
     R : float, (U,) or (U, U) array_like
         Weight of the efforts.
     near : Configuration, optional
-        Where the mechanism is to rest; by default the reference configuration. With fewer actuators
+        Configuration of rest; by default the reference configuration. With fewer actuators
         than coordinates it must be an equilibrium.
     actuators : str or list of str, optional
-        The U coordinates at which efforts act; by default all. Give `Mechanism.simulate` the same.
+        The U coordinates at which efforts act; by default all. Pass the same to `Mechanism.simulate`.
     sample_time : float, optional
-        Time for which efforts are held. By default the gain is that of continuous time.
+        Time for which efforts are held. By default the regulator is continuous.
     wrt : str or list of str, optional
-        The coordinates of measurements and of efforts; by default the mechanism's own.
+        Coordinates of measurements and efforts; by default those of the mechanism.
 
     Attributes
     ----------
@@ -904,14 +904,14 @@ class LQR(Control):
         return self._effort - self.K @ np.concatenate((self._shortest(q - self._q), qd))
 
     def _effort_size(self, c: Configuration, effort: np.ndarray) -> float:
-        """Return a magnitude of static efforts: the weight of the mechanism times its length, and T₀."""
+        """Return a scale of static efforts: weight times length, or the largest static effort if greater."""
         weight = sum(b.mass or 0.0 for b in self._mechanism.bodies)
         weight *= float(np.linalg.norm(self._mechanism.gravity))
         return max(weight * self._model.length, float(np.abs(effort).max(initial=0.0)))
 
 
 def _weight(name: str, value: Any, size: int, definite: bool) -> np.ndarray:
-    """Return a symmetric weight that is positive definite, or at least semidefinite."""
+    """Return a checked symmetric weight, positive definite or semidefinite."""
     a = _gain(name, value, size)
     least, most = (float(f(np.linalg.eigvalsh((a + a.T) / 2))) for f in (np.min, np.max))
     is_singular = definite and not least > 1e-12 * most
@@ -924,7 +924,7 @@ def _weight(name: str, value: Any, size: int, definite: bool) -> np.ndarray:
 def _regulator(
     A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, S: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the gain K (U, X) of the linear quadratic regulator, discrete with a cross weight S (X, U)."""
+    """Return the regulator gain K (U, X), in discrete time if a cross weight S (X, U) is given."""
     from scipy.linalg import solve_continuous_are, solve_discrete_are
 
     try:
@@ -943,7 +943,7 @@ def _regulator(
 
 
 class _TrajectoryControl(Control):
-    """Controller of the rows of a trajectory by derivatives of the coordinates, with constant gains."""
+    """Controller that moves rows along a trajectory by derivatives of the coordinates."""
 
     _order = 1
 
@@ -959,9 +959,9 @@ class _TrajectoryControl(Control):
 class ComputedVoltage(_TrajectoryControl):
     """Motor voltages that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
 
-    V = R i_d + k_e u̇ + r (i_d − i), with the currents i_d of the required torques, rotors included. This is
-    exact without inductance. With inductance currents lag by L/(R + r), which should be short compared with
-    1/kd. The result is (K,): torques for plain sources.
+    V = R i_d + k_e u̇ + r (i_d − i), where the currents i_d give the required torques, including rotors. This
+    is exact without inductance. With inductance, currents lag by L/(R + r), which should be short compared
+    with 1/kd. The result (K,) has torques for plain sources.
 
     Parameters
     ----------
@@ -972,8 +972,8 @@ class ComputedVoltage(_TrajectoryControl):
     kp, kd
         As in `ComputedTorque`.
     gain : float
-        Gain r of the current loop, voltage per unit of current. It needs ``measured.current`` (K,), whose
-        entries count where they are not NaN.
+        Gain r of the current loop, voltage per unit of current. It requires ``measured.current`` (K,), whose
+        NaN entries are ignored.
     wrt
         As in `ComputedTorque`.
 
@@ -1103,31 +1103,31 @@ class ResolvedJerk(_TrajectoryControl):
 class Sampled:
     """Sampled controller of `Mechanism.simulate`, whose results are held between samples.
 
-    A number for several rows applies to each. A dict gives numbers by name; rows without a name are ideal.
+    A single number applies to all rows. A dict gives numbers by name; rows that it omits are ideal.
 
     Attributes
     ----------
     controller : callable
         ``controller(t, now)`` returns the efforts (A,) or voltages (K,). ``now`` is a `Measurement`:
-        ``now.q``, ``now.qd`` are the measured values and rates, ``now.effort`` the efforts within their
-        limits that act before. Controllers of `kic.controllers` serve, too.
+        ``now.q``, ``now.qd`` are the measured values and rates, ``now.effort`` the limited efforts
+        in effect so far. Controllers of `kic.controllers` are allowed.
     time : float
         Time between samples.
     measured : str or list of str, optional
         Rows whose values and rates are measured; by default the coordinates of the run.
     gives : {"efforts", "voltages"}, optional
         Results of the controller: efforts at the actuators, or voltages of the motors, which are torques for
-        ideal sources of torque. By default those of a controller of `kic.controllers`, else efforts.
+        ideal sources of torque. By default as a controller of `kic.controllers` declares, else efforts.
     delay : float
         Time from a sample to the change of the efforts, which may exceed the sample time. In a continued run,
-        pending efforts keep theirs.
+        pending efforts keep their delay.
     noise, rate_noise : float, (P,) array_like, or dict of str to float
         Standard deviations of normal errors of measured values and rates.
     quantization, rate_quantization : float, (P,) array_like, or dict of str to float
-        Steps to which measured values and rates, noise included, are rounded; 0 for none.
+        Steps to which measured values and rates, including noise, are rounded; 0 for none.
     effort_limits, voltage_limits : float, (A,) or (2, A) array_like, or dict of str to those, optional
-        Limits of the magnitudes of the efforts or voltages, or lower and upper limits. Results beyond are cut
-        there. `effort_limits=True` stands for `Mechanism.effort_limits`.
+        Limits of the magnitudes of efforts or voltages, or lower and upper limits. Results are clipped to
+        them. `effort_limits=True` stands for `Mechanism.effort_limits`.
     rng : int or numpy.random.Generator
         Seed or generator of the noise.
 
@@ -1164,7 +1164,7 @@ class Sampled:
 
 
 class _RowState(NamedTuple):
-    """Rows at one time: their motion on the trajectory, errors, and coefficients."""
+    """Rows at one time: desired motion, errors and coefficients."""
 
     desired: Motion
     error: np.ndarray
@@ -1174,7 +1174,7 @@ class _RowState(NamedTuple):
 
 
 class _Rows:
-    """Rows of a trajectory, with coefficients of an order."""
+    """Rows of a trajectory, with coefficients up to a given order."""
 
     def __init__(
         self, mechanism: Mechanism, trajectory: Trajectory, wrt: tuple[str, ...] | None, order: int
@@ -1190,7 +1190,7 @@ class _Rows:
         self._are_coordinates = self._names == coordinates
 
     def __call__(self, t: float, state: np.ndarray) -> _RowState:
-        """Return the rows at a state, and the trajectory at a time."""
+        """Return the rows at a state, with the desired motion at a time."""
         r, desired = self._tables(state), Motion(*self._at(t))
         parts = [r[name] for name in self._names]
         y, G = np.concatenate([x.value for x in parts], -1), np.concatenate([x.G for x in parts], -2)
@@ -1206,7 +1206,7 @@ class _Rows:
         return self.solve(now, desired - _quadratic(now.H, v, v))
 
     def solve(self, now: _RowState, u: np.ndarray) -> np.ndarray:
-        """Return x of G x = u.
+        """Solve G x = u for x.
 
         Raises
         ------

@@ -10,13 +10,13 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
 
 The loops are closed again at every evaluation, so constraint errors cannot drift. The result depends on time
 and unknowns alone, up to rounding: stages far from the anchor may be closed via an earlier stage, but every
-segment of the path is certified to stay on the branch. For an open chain in its own coordinates x
-is the full state: quaternions of balls are integrated and normalized wherever they are used.
+segment of the path is certified to stay on the branch. For an open chain in the mechanism's coordinates, x
+is the full state; quaternions of ball joints are integrated, and normalized on use.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
 `integration` replaces it when needed. Angular velocities among its coordinates have unit quaternions as
 positions (see `transfer.orientations`). Near a change point, where branches of the closure meet, states come
-from a smooth `Branch` instead (see `change_points`); not so in a chart with quaternions.
+from a smooth `Branch` instead (see `change_points`). Charts with quaternions have no branches.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NOT_FINITE = "the motion is no longer finite: it diverges. Check the last state.
 class DrivenMotion(NamedTuple):
     """Accelerations and the efforts and motor quantities that cause them."""
 
-    # (..., M): efforts, those of prescribed motions included, and accelerations, in the chart
+    # (..., M): efforts, including those of prescribed motions, and accelerations, in the chart
     T: np.ndarray
     a: np.ndarray
     # (..., A): efforts of the actuators, by default those at the user's coordinates; (H,) or (0,): efforts of
@@ -127,7 +127,7 @@ class Chart:
     anchor_state : (S,)
         A closed state, the first anchor.
     q : (M,)
-        The user's coordinates there. Angles known modulo full turns continue from these values.
+        The user's coordinates at the anchor. Angles known modulo full turns continue from these values.
 
     Attributes
     ----------
@@ -139,9 +139,9 @@ class Chart:
     rest : slice
         Unknowns after positions and rates, equal in all charts: currents of motors, and energy accounts.
     held, free : (H,), (M - H,)
-        Indices of the prescribed coordinates, which every chart contains, and of the others.
+        Indices of the prescribed coordinates, which every chart contains, and of the free ones.
     is_full_state : bool
-        True if the chart is an open chain in its own coordinates.
+        True if the mechanism is an open chain and the chart has its coordinates.
     is_users : bool
         True if the chart has the user's coordinates.
     use_global_solver : bool
@@ -238,7 +238,7 @@ class Chart:
 
     @cached_property
     def _has_constant_inputs(self) -> bool:
-        """True if efforts at the coordinates, and voltages, do not depend on time and state within a step."""
+        """True if efforts at the coordinates, and voltages, do not depend on time or state within a step."""
         motion = self.motion
         if motion.has_functions or self._places is not None:
             return not motion.has_functions
@@ -248,9 +248,9 @@ class Chart:
         return not (motion.is_sampled or motion.efforts(0.0, None)[acting].any())
 
     def _inputs(self, t: float, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return efforts (M,) at the coordinates, and voltages, at unknowns with prescribed values.
+        """Return efforts (M,) at the coordinates, and voltages or None, for unknowns with prescribed values.
 
-        Prescribed coordinates have no efforts of their own, because kernels add what their motions need.
+        Efforts at prescribed coordinates are zero, because kernels add those that their motions require.
         """
         motion = self.motion
         if not self._has_constant_inputs:
@@ -273,7 +273,7 @@ class Chart:
         return T, None if self._motors is None else voltage
 
     def integrator(self, method: str) -> Any:
-        """Return SciPy's integrator of a name, with compiled stages if possible."""
+        """Return SciPy's integrator by name, with compiled stages if possible."""
         if method in EXPLICIT and self.branch is None and self._stages is not None:
             return with_stages(method)
         if method == "LSODA":
@@ -365,7 +365,7 @@ class Chart:
         return self._tree.size - self.size
 
     def closure_margin(self, states: np.ndarray) -> np.ndarray:
-        """Return the smallest singular value (B,) of the closure over the largest, 0 at change points."""
+        """Return the ratio (B,) of smallest to largest singular value of the closure; 0 at change points."""
         closing = self._closure.rows(states)[1][:, self._closure.transfer.size :]
         sigma = np.linalg.svd(closing, compute_uv=False)
         return np.asarray(sigma[:, self.rank - 1] / sigma[:, 0])
@@ -415,8 +415,7 @@ class Chart:
     def seek_branch_at_start(self, rates: np.ndarray | None, v: np.ndarray) -> None:
         """Change to the smooth branch through the start if the start is at a change point or very near one.
 
-        Rates of the tree determine the branch, if they are known. Otherwise the rates of the
-        chart determine it.
+        The rates of the tree determine the branch if they are known, otherwise those of the chart.
         """
         if not self.has_branches or self.closure_margin(self.anchor_state[None])[0] > CHANGE_POINT_RTOL:
             return
@@ -453,9 +452,9 @@ class Chart:
         return x, v
 
     def evaluate(self, t: float, y: np.ndarray, state: np.ndarray | None = None) -> MotionSample:
-        """Return positions, closed state and rates of the chart, and results there.
+        """Return positions, rates and closed state of the chart, with results of rows outside the chart.
 
-        The state is a copy. Results that no function of the user needs are left out if the state is given.
+        The state is a copy. If `state` is given, these results are computed only for the user's functions.
         """
         x, v = self.coordinates(t, y)
         found, wanted = None, state is None or self.motion.has_functions
@@ -469,7 +468,7 @@ class Chart:
         return self._with_rows(now) if wanted else now
 
     def _with_rows(self, now: MotionSample) -> MotionSample:
-        """Return the motion with the rows that are no coordinates of the chart, if there are any."""
+        """Return the motion with results of the rows that are not coordinates of the chart, if any."""
         if self._rows is None:
             return now
         self._results = self._rows(now.state, out=self._results)
@@ -530,7 +529,7 @@ class Chart:
     def _close_long_slides(self, x: np.ndarray) -> np.ndarray | None:
         """Return the closed state (S,) by Newton's method with equilibrated rows and columns, or None.
 
-        It must converge as fast as the compiled solver, which is scaled by the lengths of the description.
+        It fails unless it converges as fast as the compiled solver, which is scaled by described lengths.
         """
         closure, tree, state = self._closure, self._tree, self.anchor_state[None]
         column_scale, goal, size = closure.transfer.column_scale, closure.goal(x[None]), np.inf
@@ -581,7 +580,7 @@ class Chart:
         return str(error).rstrip(".")
 
     def _columns(self, held: np.ndarray) -> np.ndarray:
-        """Return the entries of the unknowns that are the values of some coordinates."""
+        """Return the indices of the unknowns that hold the values of given coordinates."""
         if self._positions is not None:
             return np.searchsorted(self._positions.valued, held)
         if not self.is_full_state:
@@ -623,7 +622,7 @@ class Chart:
         return replace(snapshot, current=self._motors.state(given, now.current, shafts).current)
 
     def driven(self, t: float, y: np.ndarray) -> tuple[MotionSample, DrivenMotion]:
-        """Return the motion and its inputs at unknowns, and the accelerations with their causes."""
+        """Return the motion with its inputs, and the accelerations with the efforts that cause them."""
         now = self._with_inputs(self.evaluate(t, y))
         return now, self._accelerations(now)
 
@@ -642,7 +641,7 @@ class Chart:
         return made
 
     def quantities(self, now: MotionSample) -> dict[str, np.ndarray]:
-        """Return the quantities recorded at samples."""
+        """Return the quantities recorded at samples, by name."""
         r, v = self._motion_evaluator(now.state) if now.tensors is None else now.rows, now.v
         now = now._replace(rows=r)
         solved, none = self._accelerations(now), np.zeros((*v.shape[:-1], 0))
@@ -710,9 +709,9 @@ class Chart:
     def _at_coordinates(
         self, now: MotionSample | None, effort: np.ndarray, G: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the efforts (..., M) in the chart of efforts (..., A) of the actuators: T_q = Gᵀ T.
+        """Return the efforts (..., M) in the chart for efforts (..., A) of the actuators: T_q = Gᵀ T.
 
-        Prescribed motions take the place of efforts at their coordinates.
+        Prescribed motions replace efforts at their coordinates.
         """
         motion = self.motion
         if motion.acts_at_coordinates and motion.held.size:
@@ -728,7 +727,7 @@ class Chart:
         return T
 
     def effort_of(self, now: MotionSample, driven: DrivenMotion) -> np.ndarray:
-        """Return the efforts (..., M) at the user's coordinates; NaN where these drive nothing."""
+        """Return the efforts (..., M) at the user's coordinates; NaN if these cannot drive the chart."""
         if self.motion.acts_at_coordinates:
             return driven.effort
         if self.is_users:
@@ -745,7 +744,7 @@ class Chart:
         return Snapshot(self._values_of(now), rates, now.state, now.current)
 
     def _with_inputs(self, now: MotionSample) -> MotionSample:
-        """Return the motion at one time with its inputs; functions of the user are called."""
+        """Return the motion at one time with its inputs; call the user's functions."""
         motion, t = self.motion, now.t
         snapshot = self.snapshot_of(now) if motion.has_functions else None
         effort, second = motion.efforts(t, snapshot), motion.given(t)[2] if self.held.size else NONE
@@ -753,7 +752,7 @@ class Chart:
         return now._replace(effort=effort, voltage=voltage, second=second)
 
     def _accelerations(self, now: MotionSample) -> DrivenMotion:
-        """Return accelerations, efforts and motor quantities, prescribed motions included."""
+        """Return accelerations, efforts and motor quantities, including those of prescribed motions."""
         motion, held, free, v = self.motion, self.held, self.free, now.v
         effort, T = now.effort, self._at_coordinates(now, now.effort)
         terms, shafts, motor_state = self._terms(now, T), None, None

@@ -100,7 +100,7 @@ class Events:
 
         Each interval of the samples is checked by one more sample, which interpolation must predict.
 
-        Raise `SimulationError` if the event varies too fast for the most evaluations within a step.
+        Raise `SimulationError` if this takes more than the allowed number of evaluations.
         """
         level = self._levels[which]
         count = INTERVALS * 2**level
@@ -149,10 +149,10 @@ class Events:
     def within(
         self, snapshot: Callable[[float], Snapshot], begin: float, end: float, first: bool
     ) -> list[tuple[float, int]]:
-        """Return the zeros within a step in order, as (time, index); none after one that stops the run.
+        """Return the zeros within a step in order, as (time, index), up to one that stops the run.
 
-        An event that is zero at the start of a run counts from then on. A limit that is reached at the
-        start stops the run at once if the motion goes beyond it. `snapshot` returns the argument of events
+        A zero at the start of a run does not count. A limit that is reached at the start stops the run at
+        once if the motion goes beyond it. `snapshot` returns the argument of events
         at a time of the step; `first` is True for the first step.
         """
         hits, moments = [], dict[float, Snapshot]()
@@ -225,9 +225,9 @@ def crossings(
 ) -> list[tuple[float, int]]:
     """Return zeros of a smooth function, with +1 where it rises, -1 where it falls, 0 where it touches.
 
-    Between the increasing times at which its values are known the function may reach zero and turn. Where
-    it dips towards zero, its minimum is searched for. A zero at the first time does not count; one at the
-    last time does.
+    Between the increasing times at which its values are known, the function may cross zero twice or touch
+    it. Where it dips towards zero, its minimum is located. A zero at the first time does not count; one at
+    the last time does.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def crossings(
 def _dips(
     at: Callable[[float], float], times: Sequence[float]
 ) -> tuple[list[float], list[tuple[float, int]]]:
-    """Return minima of a function beyond zero, and the zeros that it only touches."""
+    """Return the times of minima beyond zero, and the zeros that the function only touches."""
     from scipy.optimize import minimize_scalar
 
     dips, touched = list[float](), list[tuple[float, int]]()

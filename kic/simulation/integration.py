@@ -80,7 +80,7 @@ AT_REST_RTOL, REST_FIRST_STEP = 1e-9, 1e-4
 
 
 def _least(a: np.ndarray) -> float:
-    """Return the smallest singular value of a matrix, without a decomposition of a number."""
+    """Return the smallest singular value of a matrix, without a decomposition of a scalar."""
     return float(abs(a[0, 0]) if a.size == 1 else min_singular_value(a))
 
 
@@ -236,7 +236,7 @@ class Integration:
     def _change_efforts(self, solver: Any) -> None:
         """Sample the controller if it is due, and continue an explicit method with the new efforts.
 
-        A sample of the run at that time has the new efforts.
+        A recorded sample at that time holds the new efforts.
         """
         if self.sampler is None or not self.sampler.next <= self.t < self.times[-1]:
             return
@@ -251,15 +251,15 @@ class Integration:
 
     @property
     def _bound(self) -> float:
-        """End of the next step at the latest: the end of the run, or the next change of the efforts."""
+        """Latest end of the next step: the end of the run, or the next change of the efforts."""
         end = float(self.times[-1])
         return end if self.sampler is None else min(end, self.sampler.next)
 
     def _choose_first_chart(self) -> None:
-        """Change to coordinates that drive the mechanism and whose loops are closed by compiled code.
+        """Change to coordinates that drive the mechanism and for which compiled code closes the loops.
 
-        Angles of cut joints are not closed by compiled code. A run needs them only for its results. In the
-        coordinates of actuators, their held efforts need no Jacobian.
+        Compiled code does not support angles of cut joints; a run needs them only for its results. Efforts
+        held at actuators need no Jacobian if the actuators are the coordinates.
         """
         quality = self._drive_quality()
         if quality is None or self._switch_to_actuators():
@@ -270,7 +270,7 @@ class Integration:
             self._switch_chart(GOOD, self.start.rates)
 
     def _switch_to_actuators(self) -> bool:
-        """Change to the coordinates of a sampled controller's actuators; return False if they cannot."""
+        """Change to the coordinates of a sampled controller's actuators; return False if unsuitable."""
         motion, model, chart = self.motion, self.motion.model, self.chart
         names = motion.actuators
         if (
@@ -467,8 +467,8 @@ class Integration:
         """Return True if the step crossed an unknown change point, so that it must be repeated.
 
         A singular value of the closure rows changes its sign at a change point. It is tracked with the
-        singular vectors of a good state, the last one before it changes noticeably. Where it has vanished, or
-        soon will, the change point is searched for.
+        singular vectors of the last good state before it changes noticeably. If it has vanished, or soon
+        will, the change point is located.
         """
         chart = self.chart
         if chart.branch is not None or not chart.has_branches:
@@ -533,7 +533,7 @@ class Integration:
         self.next_sample += len(samples)
 
     def _keep_last(self) -> None:
-        """Record the last good state if it is not among the samples and the user's functions still return."""
+        """Record the last good state unless it is already recorded or a user's function fails."""
         if self.samples and self.t > self.samples[-1][1].t:
             with suppress(Exception, KeyboardInterrupt):
                 self._keep(self.chart.samples([self.t], [self.y]))
@@ -586,10 +586,10 @@ class Integration:
         return own[chart.free], null_space(np.concatenate([own[chart.held], closing]), chart.free.size)
 
     def _switch_chart(self, least_quality: float, known: np.ndarray | None = None) -> bool:
-        """Change to the coordinates that drive the mechanism best, if these exceed `least_quality`.
+        """Change to the coordinates that drive the mechanism best, if their quality exceeds `least_quality`.
 
-        Prescribed coordinates stay. `known` are the rates of the tree, where the rates of the chart do not
-        determine them.
+        Prescribed coordinates are kept. `known` gives the rates of the tree where the rates of the chart do
+        not determine them.
         """
         tree, chart = self.motion.model.tree, self.chart
         found = ranking(

@@ -18,13 +18,13 @@ ROUND_OFF_FACTOR = 1e3
 def lsoda() -> Any:
     """Return LSODA with the attribute `h_abs` of SciPy's other methods, and steps that grow at most tenfold.
 
-    Steps of LSODA itself may grow by 10⁴, far beyond the place where loops close. The length of such a step
-    does not show which one to retry.
+    Steps of unmodified LSODA may grow by 10⁴, far beyond the region where loops close. The length of such a
+    step is no guide to the step to retry.
     """
     from scipy.integrate import LSODA
 
     class LimitedLSODA(LSODA):
-        """The method with limited growth."""
+        """LSODA with limited growth of steps."""
 
         @property
         def h_abs(self) -> float:

@@ -27,8 +27,8 @@ class Snapshot:
     state : (S,)
         Closed state of the spanning tree.
     current : (K,)
-        Currents of the motors; NaN for plain sources of torque. Effort and voltage functions receive NaN for
-        motors without inductance, too, because the voltage determines their current. Empty without voltages.
+        Currents of the motors; NaN for plain sources of torque. Effort and voltage functions also receive
+        NaN for motors without inductance, whose current the voltage determines. Empty without voltages.
     """
 
     q: np.ndarray
@@ -69,7 +69,7 @@ class Motion:
     command : (A,)
         Efforts that a sampled controller holds, in addition to `effort`.
     voltage_command : (K,)
-        Voltages that it holds, in addition to `voltage`.
+        Voltages that a sampled controller holds, in addition to `voltage`.
     is_sampled : bool
         True if there is a sampled controller of efforts.
 
@@ -117,7 +117,7 @@ class Motion:
 
     @property
     def acts_at_coordinates(self) -> bool:
-        """True if efforts act at the coordinates, where prescribed motions take their place."""
+        """True if efforts act at the coordinates, where prescribed motions replace them."""
         return self.actuators == self.names
 
     def voltages(self, t: float, now: Snapshot | None) -> np.ndarray:
@@ -147,7 +147,7 @@ class Motion:
         return np.array(rows).reshape(-1, 3).T
 
     def start_rates(self, t: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
-        """Return rates (M,) at the start, prescribed ones included; zero where none are given.
+        """Return the initial rates (M,), including prescribed ones; zero where none are given.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Motion:
 
 
 def checked(what: str, got: Any, names: tuple[str, ...], t: float, now: Any) -> np.ndarray:
-    """Return the numbers that a user's function returned, or raise an error with its name, time and state."""
+    """Check and return the numbers from a user's function; errors report its name, time and state."""
     a = as_numbers(got)
     a = None if a is None else np.atleast_1d(a)
     if a is None or a.dtype != np.float64 or a.shape != (len(names),):

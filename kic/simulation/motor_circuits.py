@@ -40,9 +40,9 @@ class MotorState(NamedTuple):
 class MotorEquations:
     """Motors under voltages, in one set of coordinates.
 
-    Joints `rows` are those whose coefficients to second order are needed; none if they are coordinates
-    themselves, so that the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,)
-    has the motors with inductance, whose current is an unknown.
+    `rows` are the joints of the motors, whose coefficients to second order are needed; none if they are
+    coordinates, where the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,) is
+    True for motors with inductance, whose currents are unknowns.
     """
 
     def __init__(self, train: DriveTrain, names: tuple[str, ...]) -> None:
@@ -99,7 +99,7 @@ class MotorEquations:
         return MotorState(torque, voltage, current, rate, taken.sum(axis=-1), heat.sum(axis=-1))
 
     def scale(self, shafts: ShaftKinematics, inertia: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """Return the scale of each current that is an unknown: it causes a unit scaled acceleration.
+        """Return the scale of each unknown current: the current that causes a unit scaled acceleration.
 
         `inertia` and `rates` (M,) are the inertia of each coordinate, and the scale of its rate.
         """
@@ -117,7 +117,7 @@ def interpolate_currents(
     """Return currents (n, K) between samples by cubic Hermite interpolation, and an error measure (n,).
 
     The measure compares the change of the current with the trapezoidal rule of its rates, as a share of
-    the largest current. Rates (T, K) are NaN for motors whose current is no smooth function of time. `k`
+    the largest current. Rates (T, K) are NaN for motors whose current is not a smooth function of time. `k`
     (n,) are the indices of the samples before the times `when` (n,).
     """
     if len(t) == 1:

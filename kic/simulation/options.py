@@ -1,4 +1,4 @@
-"""Options of `Mechanism.simulate`: the integrator, and voltages with the currents at the start."""
+"""Options of `Mechanism.simulate`: the integrator, and voltages with initial currents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RTOL_MIN, RTOL_MAX = 100 * EPS, 1.0
 
 @dataclass(frozen=True)
 class Integrator:
-    """Integrator of `Mechanism.simulate`: its method, its tolerances and where it stops.
+    """Integrator of `Mechanism.simulate`: method, tolerances and stop conditions.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Integrator:
     on_change_point : {"continue", "stop"}
         Continue through change points, or stop there. At a change point branches of the loop closure
         meet, for example where all links of a parallelogram are in line. A run continues on the branch on
-        which all joints move smoothly. The times are ``change_points`` of the run.
+        which all joints move smoothly. The run lists the times in ``change_points``.
     progress : bool, optional
         Show a progress bar on stderr; by default if stderr is a terminal and the run is long.
 
@@ -81,17 +81,16 @@ class Integrator:
 
 @dataclass(frozen=True, eq=False)
 class Voltage:
-    """Voltages of the motors in `Mechanism.simulate`, with currents at the start.
+    """Voltages of the motors in `Mechanism.simulate`, with initial currents.
 
     Attributes
     ----------
     value : callable or (K,) array_like
-        Voltages in any form that `voltage` of `Mechanism.simulate` has: a function of (t, now), a controller
-        or constants.
+        Voltages, as `voltage` of `Mechanism.simulate`: a function of (t, now), a controller or constants.
     current : (K,) array_like, optional
-        Currents at the start, 0 by default; ``near.motor_demand(qd, qdd, qddd).current`` gives the
-        currents of a known motion. Entries of motors without inductance are ignored: these follow the
-        voltage. Not with an earlier run.
+        Initial currents, 0 by default; ``near.motor_demand(qd, qdd, qddd).current`` gives the
+        currents of a known motion. Entries of motors without inductance are ignored: their currents
+        follow the voltage. Not allowed with an earlier run.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""References of controllers: desired rows and orientations at one time."""
+"""References of controllers: desired values and orientations of rows as functions of time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Turning = Callable[[float], tuple[np.ndarray, Any]]
 class Desired(NamedTuple):
     """Desired motion of P rows at one time.
 
-    Values (P,) of angular velocities are arbitrary; `R` has the orientations (K, 3, 3). All are C arrays.
+    Entries of `q` for angular velocities are unused. `R` (K, 3, 3) holds the orientations.
     """
 
     q: np.ndarray
@@ -40,7 +40,7 @@ class Desired(NamedTuple):
 
 
 class Reference:
-    """Desired values and orientations of rows in time, with rates and accelerations.
+    """Desired values and orientations of rows over time, with rates and accelerations.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class Reference:
     given
         A `Trajectory`; or a dict of rows, bodies and frames, each with a trajectory, a constant, or a
         function of time that returns value, rate and acceleration. A body or frame has a pose: a
-        `RigidTransform`, or a pair of position and rotation, each of which may be a trajectory. Given a
-        `Rotation` or an `OrientationTrajectory`, only its three angular velocities are rows.
+        `RigidTransform`, or a pair of position and rotation, each of which may be a trajectory. A
+        `Rotation` or an `OrientationTrajectory` gives three rows, the angular velocities.
     key : str
         Name of the argument.
 
@@ -89,7 +89,7 @@ class Reference:
         return Reference, (self._model, self._given, self._key)  # functions of time are made again
 
     def __call__(self, t: float) -> Desired:
-        """Return the desired motion at a time; beyond its ends a trajectory rests."""
+        """Return the desired motion at a time; outside its time span a trajectory is at rest."""
         if self._single is not None:
             return self._single(t)
         parts = [sample(t) for sample in self._samples]
@@ -100,7 +100,7 @@ class Reference:
         self.names, self.size = (*self.names, *names), self.size + size
 
     def _entry(self, name: str, motion: Any) -> tuple[tuple[str, ...], int, Callable[[float], Desired]]:
-        """Return the names and the number of the rows of an entry, and its function of time."""
+        """Return names and number of an entry's rows, and their desired motion as a function of time."""
         part = self._model.description._parts.get(name)
         timed = isinstance(motion, Trajectory | OrientationTrajectory) or hasattr(motion, "as_matrix")
         first = motion
@@ -129,7 +129,7 @@ class Reference:
         return (name,), size, _valued(self._place(name, motion, size))
 
     def _check_valued(self, name: str, size: int | None = None) -> int:
-        """Return the number of rows of a name, all of which must have values."""
+        """Return the number of rows of a name; raise InputError if one has no value."""
         rows, valued = self._model.value_rows(name)
         if not valued:
             raise InputError(
@@ -144,7 +144,7 @@ class Reference:
         return rows
 
     def _place(self, name: str, motion: Any, size: int = 3) -> Sample:
-        """Return the function of time of rows with values."""
+        """Return values, rates and accelerations of rows as a function of time."""
         if isinstance(motion, Trajectory):
             if motion.size != size:
                 self._raise(name, f"{motion.size} coordinates", size)
@@ -154,7 +154,7 @@ class Reference:
         return lambda t: self._three(name, motion(t), lambda value: self._numbers(name, value, size), size)
 
     def _turning(self, name: str, motion: Any) -> Turning:
-        """Return the function of time of an orientation."""
+        """Return an orientation and its rates as a function of time."""
         if isinstance(motion, OrientationTrajectory):
             return _AboutAxis(motion) if motion.arms is not None else _splined(motion)
 
@@ -175,7 +175,7 @@ class Reference:
         return sample
 
     def _whole(self, name: str, part: Body | Frame, motion: Any) -> Callable[[float], Desired]:
-        """Return the function of time of a pose, constant or given by a function."""
+        """Return a pose, constant or given by a function, as a function of time."""
 
         def placed(pose: Any) -> tuple[np.ndarray, np.ndarray]:
             p, R = parse_pose(self._key, part, pose)
@@ -219,7 +219,7 @@ class Reference:
 
 
 def _frozen(given: Any) -> Any:
-    """Return what was given with copies of its arrays and lists, which the caller may change."""
+    """Return the input with copies of its arrays and lists, because the caller may change them."""
     if type(given) is dict:
         return {name: _frozen(motion) for name, motion in given.items()}
     if type(given) is tuple:
@@ -228,7 +228,7 @@ def _frozen(given: Any) -> Any:
 
 
 def _is_pose(value: Any) -> bool:
-    """Return True for a pair, a RigidTransform and an array (4, 4)."""
+    """Return True for a pair, a RigidTransform or a (4, 4) array."""
     pair = isinstance(value, tuple) and len(value) == 2
     return pair or hasattr(value, "translation") or getattr(value, "shape", None) == (4, 4)
 
@@ -239,7 +239,7 @@ def _constant(value: np.ndarray, size: int) -> Sample:
 
 
 def _valued(place: Sample) -> Callable[[float], Desired]:
-    """Return the desired motion of rows with values."""
+    """Return the desired motion of rows with values as a function of time."""
 
     def sample(t: float) -> Desired:
         q, qd, qdd = place(t)[:3]
@@ -249,7 +249,7 @@ def _valued(place: Sample) -> Callable[[float], Desired]:
 
 
 def _turned(turning: Turning) -> Callable[[float], Desired]:
-    """Return the desired motion of three angular velocities."""
+    """Return the desired motion of three angular velocities as a function of time."""
 
     def sample(t: float) -> Desired:
         R, (w, wd) = turning(t)
@@ -259,7 +259,7 @@ def _turned(turning: Turning) -> Callable[[float], Desired]:
 
 
 def _posed(place: Sample, turning: Turning) -> Callable[[float], Desired]:
-    """Return the desired motion of a pose."""
+    """Return the desired motion of a pose as a function of time."""
 
     def sample(t: float) -> Desired:
         motion = np.zeros((3, 6))
@@ -272,7 +272,7 @@ def _posed(place: Sample, turning: Turning) -> Callable[[float], Desired]:
 
 
 class Held:
-    """Values and three derivatives (4, M) as a function of one time; beyond the ends they rest."""
+    """Values and three derivatives (4, M) as a function of time; at rest outside the knots."""
 
     def __init__(self, pieces: Piecewise) -> None:
         self._at, self._end = pieces.at, float(pieces.knots[-1])
@@ -307,7 +307,7 @@ class _AboutAxis:
         self._at = Held(self.pieces)
 
     def matrix(self, jet: np.ndarray, start: int = 0) -> np.ndarray:
-        """Return the orientation (3, 3) for the vector θ n, three numbers of `jet` from `start` on."""
+        """Return the orientation (3, 3) for the vector θ n, three entries of `jet` from index `start` on."""
         angle = jet.item(start + self._largest) * self._per_component
         return np.array((1.0, sin(angle), 1 - cos(angle))).dot(self._parts).reshape(3, 3)
 
@@ -316,7 +316,7 @@ class _AboutAxis:
         return self.matrix(jet[0]), jet[1:3]
 
     def beside(self, place: Piecewise) -> Callable[[float], Desired]:
-        """Return the desired motion of a pose with a position on pieces with the same ends."""
+        """Return the desired motion of a pose whose position has pieces with the same ends."""
         at, matrix = Held(beside([place, self.pieces])), self.matrix
 
         def sample(t: float) -> Desired:
@@ -327,10 +327,10 @@ class _AboutAxis:
 
 
 def _splined(trajectory: OrientationTrajectory) -> Turning:
-    """Return the function of time of a spline p of quaternions of any length.
+    """Return the orientation of a spline p of unnormalized quaternions as a function of time.
 
-    ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4) has the
-    vector part of the product with the conjugate of p.
+    ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4)
+    gives the vector part of the product with the conjugate of p.
     """
     at = Held(trajectory.trajectory.pieces)
 

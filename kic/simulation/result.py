@@ -63,20 +63,20 @@ class Energy(OneLine):
     Attributes
     ----------
     kinetic, potential : (T,)
-        Kinetic energy of the bodies, with the rotors of motors under voltages. Potential energy of weights
+        Kinetic energy of the bodies, including rotors of motors under voltages. Potential energy of weights
         and springs.
     work : (T,)
-        Work of the efforts since the start, those of prescribed motions included.
+        Work of the efforts since the start, including efforts of prescribed motions.
     applied : (T,)
         Work of the forces and moments of the model.
     dissipated : (T,)
-        Energy dissipated in dampers, those of motors included.
+        Energy dissipated in dampers, including those of motors.
     electrical : (T,)
         Energy supplied to motors since the start: V i for DC motors, the work of plain sources of torque.
     heat : (T,)
-        Energy lost in their armatures: R i², and (k_e − k_t) i u̇ where these constants differ.
+        Energy lost in motor armatures: R i², and (k_e − k_t) i u̇ where these constants differ.
     magnetic : (T,)
-        Energy in their inductances, ½ L i².
+        Energy in motor inductances, ½ L i².
     """
 
     _one_line = ("kinetic",)
@@ -157,13 +157,13 @@ def energy_panels(energy: Any, unit: str) -> list[Panel]:
     return [Panel("energy", unit, lines), Panel("residual", unit, {"residual": energy.residual})]
 
 
-# largest difference between a change of current and the trapezoidal rule of its rates, as a share of the
-# largest current, at which currents are interpolated; the interpolation is far more accurate
+# currents are interpolated if their changes agree with the trapezoidal rule of the rates to this share of
+# the largest current; the interpolation itself is far more accurate
 CURRENT_RTOL = 1e-3
 
 
 class Simulation(Printable, Tabular, Animated):
-    """Motion of a mechanism in time. Made by `Mechanism.simulate`, or read by `Simulation.load`.
+    """Motion of a mechanism over time. Made by `Mechanism.simulate`, or read by `Simulation.load`.
 
     ``run["tip.x"]`` gives values over time. ``run.configuration`` is the batch of configurations, to which
     every analysis applies. ``run.at(t)`` gives configurations at other times.
@@ -188,11 +188,11 @@ class Simulation(Printable, Tabular, Animated):
         Quantities of the motors, as in `MotorDemand`; K = 0 without voltages. NaN for plain sources of
         torque, which have no current and voltage.
     events : tuple of (float, int)
-        Zeros of the events: time and index of the event.
+        Time and event index of each zero of an event function.
     stopped : str
         Reason why the run ended early; '' if it did not.
     steps, charts : int
-        Numbers of integrator steps, and of coordinate sets used, the user's included.
+        Number of integrator steps; number of coordinate sets used, including the user's.
     change_points : tuple of float
         Times at which the motion passed a change point, where branches of the loop closure meet.
     """
@@ -230,22 +230,22 @@ class Simulation(Printable, Tabular, Animated):
 
     @property
     def actuator_effort(self) -> np.ndarray:
-        """Array (T, A) of the efforts of the actuators; a sampled controller's after a sample."""
+        """Array (T, A) of actuator efforts; at a controller's sample, those that act after it."""
         return self.effort if self.actuators == self.coordinates else self._arrays["actuator_effort"]
 
     @property
     def actuator_rate(self) -> np.ndarray:
-        """Array (T, A) of the rates of the actuators."""
+        """Array (T, A) of actuator rates."""
         return self.qd if self.actuators == self.coordinates else self._arrays["actuator_rate"]
 
     @property
     def actuator_power(self) -> np.ndarray:
-        """Array (T, A) of the powers of the actuators."""
+        """Array (T, A) of actuator powers."""
         return self.actuator_effort * self.actuator_rate
 
     @property
     def motors(self) -> tuple[str, ...]:
-        """Tuple of the names of the K motors whose voltages were given."""
+        """Names of the K motors driven by voltages."""
         return tuple(motor.name for motor in self.mechanism.motors) if self.current.shape[1] else ()
 
     @property
@@ -278,7 +278,7 @@ class Simulation(Printable, Tabular, Animated):
         return DataTable(m.name, (TableAxis("t", self.t, m.units.time),), tuple(made))
 
     def _actuator_columns(self) -> list[Variable]:
-        """Return columns of efforts and powers of the actuators, and of rates that the coordinates lack."""
+        """Return columns of actuator efforts, powers, and rates of actuators that are not coordinates."""
         m, made = self.mechanism, list[Variable]()
         for k, name in enumerate(self.actuators):
             if name not in self.coordinates:
@@ -304,15 +304,15 @@ class Simulation(Printable, Tabular, Animated):
 
     @property
     def closure(self) -> np.ndarray:
-        """Closure error (T,): the largest residual of the loops, as a share of the length or in radians."""
+        """Closure error (T,): largest residual of the loops, in radians or shares of a length."""
         missing = self._model.closure(()).rows(self.state)[0]
         return np.abs(missing).max(axis=1, initial=0.0)
 
     def at(self, t: Any, *, tolerance: float = 1e-4) -> Configuration:
         """Return configurations at other times, by interpolation between the samples of the run.
 
-        Values, rates and accelerations at the neighbouring samples are interpolated: two samples by degree
-        five, or four where these agree better. The error is estimated to a factor of about three. Halving the
+        The interpolant matches values, rates and accelerations at two neighbouring samples (degree five), or
+        at four if these agree better. The error is estimated to a factor of about three. Halving the
         intervals divides it by at least 64. Loops close exactly.
 
         Parameters
@@ -511,7 +511,7 @@ class Simulation(Printable, Tabular, Animated):
         Raises
         ------
         ModelFileError
-            If the file cannot be read, or holds no run.
+            If the file cannot be read or does not hold a run.
         """
         return cls(**read_run(path))
 
@@ -521,11 +521,10 @@ class Simulation(Printable, Tabular, Animated):
         Parameters
         ----------
         of : str or list of str, optional
-            Groups for the coordinates: "values", "rates", "accelerations"; for the actuators, by default the
-            coordinates: "efforts", "powers". "energy" is the energy balance with its residual. Groups for
-            motors under voltages: "torques", "currents", "voltages". Any other name with a value, such as
-            "tip", "tip.x" or "A"; of a part with several rows, those that move. By default values, rates and,
-            if any is nonzero, efforts.
+            Groups of coordinates: "values", "rates", "accelerations". Of actuators: "efforts", "powers". Of
+            motors under voltages: "torques", "currents", "voltages". "energy" is the energy balance with its
+            residual. Other names must have a value, such as "tip", "tip.x" or "A"; rows of a part
+            that do not move are omitted. By default values, rates and, if any is nonzero, efforts.
         width : float
             Width in inches.
 

@@ -1,4 +1,4 @@
-"""Run files: reading with every check that the file itself and its mechanism allow.
+"""Reader of run files, which checks their contents against the format and the mechanism.
 
 A run file is a zip archive of NumPy arrays (npz): the arrays of the run, the text of the model, and the
 remaining attributes as JSON text. Sizes are checked before anything is unpacked; nothing is unpickled. A
@@ -37,8 +37,8 @@ EXPANSION_MAX = 100
 # largest length of a text (characters) and of an array's header (bytes)
 STRING_LENGTH_MAX = 20_000_000
 HEADER_MAX = 10_000
-# residual of the loops, and difference between coordinates and states, in radians and shares of lengths; a
-# run stays below 1e-9
+# largest residual of the loops, and difference between coordinates and states, in radians and shares of
+# lengths; runs stay below 1e-9
 RUN_CLOSURE_ATOL, VALUE_ATOL = 1e-7, 1e-6
 # attributes of a run; `digest` may be left out by files that were made by hand
 KEYS = (
@@ -49,13 +49,13 @@ OPTIONAL_KEYS = ("digest",)
 
 
 class _RunFileError(KicError):
-    """A reason why a file holds no run; carries `key`, the entry of the file, if there is one."""
+    """Reason why a file does not hold a run; `key` names the entry of the file, if any."""
 
 
 def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the arguments of `Simulation` that a run file holds.
 
-    Raise `ModelFileError` if the file cannot be read, or holds no run.
+    Raise `ModelFileError` if the file cannot be read or does not hold a run.
     """
     file_name(path)  # raises FileError
     try:
@@ -85,7 +85,7 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def control_arrays(control: ControlSamples | None) -> dict[str, np.ndarray]:
-    """Return the arrays of the samples of a controller; none without one."""
+    """Return the arrays of a controller's samples, or an empty dict without a controller."""
     keys = () if control is None else zip(CONTROL_ARRAYS, SAMPLE_ARRAYS, strict=True)
     return {name: getattr(control, key) for name, key in keys}
 
@@ -108,7 +108,7 @@ def _no_run(path: Any, error: Exception) -> ModelFileError:
 
 
 def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Return arrays and texts of a file, none of them larger than the file may hold."""
+    """Return arrays and texts of a file after a check of their unpacked size."""
     with Path(path).open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
         with ZipFile(raw) as archive:
@@ -135,7 +135,7 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
 
 
 def _check_format(path: str | os.PathLike[str], data: bytes) -> None:
-    """Check the format in the attributes of a file, whose other entries depend on it."""
+    """Check the format in a file's attributes, on which the other entries depend."""
     attributes = json.loads(str(_array("attributes", data)))
     got = attributes.get("format", FORMAT) if isinstance(attributes, dict) else FORMAT
     if got != FORMAT:
@@ -150,7 +150,7 @@ def _check_format(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _array(name: str, data: bytes) -> np.ndarray:
-    """Return an array of real numbers, or a text, from the bytes of a npy file."""
+    """Return an array of real numbers, or a text, from the bytes of an npy file."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -220,7 +220,7 @@ def _is_index(x: Any) -> bool:
 
 
 def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Check that arrays are those of a run of this mechanism in these coordinates."""
+    """Check that the arrays fit a run of this mechanism with these attributes."""
     model, names = mechanism._model, attributes["coordinates"]
     tree, moments, size = model.tree, len(arrays["t"]), len(names)
     if model.transfer(names).labels != names:
@@ -275,7 +275,7 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
 
 
 def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str, np.ndarray]) -> None:
-    """Check that states close the loops, and that the coordinates are those of the states."""
+    """Check that the states close the loops and agree with the coordinates."""
     model, states = mechanism._model, arrays["state"]
     tree, closure = model.tree, model.closure(())
     for n in tree.balls:

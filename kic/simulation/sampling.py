@@ -2,7 +2,7 @@
 
 Method. The integration stops at every sample. `Sampler` measures rows of the mechanism there, calls the
 controller, limits its efforts, and holds them until the next ones take effect. The equations of motion are
-smooth between these times, so that the step control of the integrator holds as without a controller.
+smooth between these times, so the step control of the integrator works as without a controller.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kic.simulation.motion import NONE, Motion, checked
 if TYPE_CHECKING:
     from kic.simulation.coordinates import Chart
 
-# distance of a sample from a recorded time, as a share of the sample time, that is rounding
+# largest distance from a sample to a recorded time that counts as rounding, as a share of the sample time
 SAMPLE_RTOL = 1e-6
 # largest number of samples in a run
 SAMPLES_MAX = 100_000_000
@@ -44,13 +44,13 @@ class Measurement:
     q, qd : (P,)
         Their measured values and rates. Values of angular velocities are NaN.
     effort : (A,)
-        Efforts or voltages that act until the next ones take effect, after limits. Their difference from
-        those that the controller returned last is what an anti-windup takes.
+        Limited efforts or voltages that act until the next ones take effect. Anti-windup uses their
+        difference from those that the controller returned last.
     current : (K,)
         Currents of the motors; NaN for sources of torque. Empty without voltages.
     state : (S,)
-        Closed state of the spanning tree for evaluators: the true one of ideal sensors, else that at the
-        measured values, which then must determine it.
+        Closed state of the spanning tree for evaluators: exact with ideal sensors, otherwise solved from
+        the measured values, which must then determine it.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ControlSamples(OneLine):
-    """Samples of the controller of a run, as `Simulation.control`.
+    """Samples of a run's controller; see `Simulation.control`.
 
     Attributes
     ----------
     measured : tuple of str
         The P measured rows.
     actuators : tuple of str
-        The A rows where the efforts act, or the A motors with the voltages.
+        The A rows at which the efforts act, or the A motors whose voltages are controlled.
     t : (N,)
         Times of the samples.
     q, qd : (N, P)
@@ -91,9 +91,9 @@ class ControlSamples(OneLine):
     command : (N, A)
         Efforts or voltages that the controller returned.
     effort : (N, A)
-        These within their limits.
+        Commands after their limits.
     effective : (N,)
-        Times at which they take effect, after the delay. Those of a later sample replace them.
+        Times at which the efforts take effect, after the delay. Efforts of later samples replace them.
     """
 
     _one_line = ("measured", "actuators", "t")
@@ -111,7 +111,7 @@ class ControlSamples(OneLine):
 def joined_samples(one: ControlSamples | None, other: ControlSamples | None) -> ControlSamples | None:
     """Return the samples of a run and of its continuation.
 
-    Raise `InputError` if other rows are measured.
+    Raise `InputError` if the runs measure or control different rows.
     """
     if one is None or other is None:
         return one or other
@@ -128,7 +128,7 @@ def joined_samples(one: ControlSamples | None, other: ControlSamples | None) -> 
 
 
 class Sampler:
-    """Samples of one run; `next` is the time of the next sample, or of the next change of the efforts."""
+    """Sampler of one run; `next` is the time of the next sample, or of the next change of the efforts."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Sampler:
         )
 
     def act(self, chart: Chart, t: float, y: np.ndarray) -> None:
-        """Sample at a time that is due, and change the efforts that are due."""
+        """Sample the controller if a sample is due, and apply the efforts that are due."""
         if self._count < len(self.instants) and t >= self.instants[self._count]:
             effort, when = self._sample(chart, t, y), t + self._delay
             if when > t:  # at another sample the change follows the measurement
@@ -212,13 +212,13 @@ class Sampler:
         self._apply(t)
 
     def _schedule(self, when: float, effort: np.ndarray) -> None:
-        """Plan efforts of the latest sample; earlier ones that a longer delay brings later are dropped."""
+        """Plan the efforts of the latest sample; drop planned ones that are due at the same time or later."""
         while self._pending and self._pending[-1][0] >= when:
             self._pending.pop()
         self._pending.append((when, effort))
 
     def _apply(self, t: float) -> None:
-        """Change the efforts that are due."""
+        """Apply the efforts that are due."""
         while self._pending and t >= self._pending[0][0]:
             self._command[:] = self._pending.popleft()[1]
 
@@ -256,7 +256,7 @@ class Sampler:
         return q, qd, now.state
 
     def _state(self, q: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """Return the closed state (S,) at measured values, from the true state."""
+        """Return the closed state (S,) at measured values, solved from the true state."""
         if self._is_ideal:
             return state.copy()
         if self._solver is None:
@@ -266,10 +266,10 @@ class Sampler:
 
 
 def sample_times(times: np.ndarray, period: float, before: np.ndarray | None = None) -> np.ndarray:
-    """Return the times (N,) of samples of a run, the last of them before its end.
+    """Return the times (N,) of the samples of a run, all before its end.
 
-    After samples `before` of an earlier run, its clock continues. Samples within rounding of a recorded time
-    are at that time.
+    `before` has the sample times of an earlier run, whose clock continues. Samples within rounding of a
+    recorded time are moved to it.
     """
     begin, end = float(times[0]), float(times[-1])
     if before is not None and len(before):
@@ -284,7 +284,7 @@ def sample_times(times: np.ndarray, period: float, before: np.ndarray | None = N
 
 
 def _rounded(times: np.ndarray, others: np.ndarray, width: float) -> np.ndarray:
-    """Return times, replaced by increasing other times within a width of them."""
+    """Return times, each replaced by an entry of the increasing `others` if it lies within `width`."""
     place = np.searchsorted(others, times)
     for one in (others[np.maximum(place - 1, 0)], others[np.minimum(place, len(others) - 1)]):
         times = np.where(np.abs(times - one) <= width, one, times)
@@ -302,7 +302,7 @@ def sampler(sampled: Sampled, motion: Motion, times: np.ndarray, before: Control
 
 
 def _sizes(key: str, value: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Return nonnegative numbers (P,) of rows, from a number, numbers, or a dict by name."""
+    """Return one nonnegative number per row (P,), from a number, a sequence, or a dict by name."""
     if isinstance(value, dict):
         for name in value:
             if name not in names:

@@ -1,4 +1,4 @@
-"""The `Mechanism.simulate` function: check the arguments, build the motion, and run the integration."""
+"""Implementation of `Mechanism.simulate`: checks of arguments, motion and integration."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _by_name(effort: Any) -> Any:
 
 
 def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
-    """Return the closed start with its values and rates."""
+    """Return the closed initial state with the values and rates of the coordinates."""
     model = mechanism._model
     if not names:
         raise InputError(
@@ -199,7 +199,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
 
 
 def _times(t: Any, before: Simulation | None) -> np.ndarray:
-    """Return increasing times (T,), the first being that of the start."""
+    """Return increasing times (T,) that begin at the start of the run."""
     begin = 0.0 if before is None else float(before.t[-1])
     a = reals(t)
     if a is not None and a.ndim == 0 and a > begin + DURATION_MIN:
@@ -227,7 +227,7 @@ def _inputs(
     coordinates: tuple[str, ...],
     actuators: tuple[str, ...] = (),
 ) -> Effort | np.ndarray | None:
-    """Return efforts or voltages, which are a function of (t, now), checked constants, or None."""
+    """Return efforts or voltages: a function of (t, now), checked constants, or None."""
     if isinstance(given, Control):
         given.check(f"{what}s", coordinates, names if what == "effort" else None)
     if given is None:
@@ -251,7 +251,7 @@ def _inputs(
 
 
 def _currents(current: Any, motion: Motion, before: Simulation | None) -> np.ndarray:
-    """Return currents (n,) at the start, of the motors with inductance."""
+    """Return the initial currents (n,) of the motors with inductance."""
     train = motion.train
     if before is not None and bool(before.motors) != (train is not None):
         raise InputError(
@@ -300,7 +300,7 @@ def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dic
 
 
 def _check_valued(what: str, name: Any, model: CompiledModel, names: tuple[str, ...]) -> None:
-    """Raise an error for a name that is no coordinate of the motion, or has no value."""
+    """Raise an error for a name that is not a coordinate of the motion, or has no value."""
     if name not in names:
         raise unknown("coordinate", name, "the motion", names, quoted=False)
     if not model.value_rows(name)[1]:

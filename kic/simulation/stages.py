@@ -1,10 +1,10 @@
 """Compiled stages of explicit Runge–Kutta steps.
 
 SciPy's explicit methods call Python at every stage. `Stages` computes all stages of a step in one compiled
-call, prescribed coordinates and motors under constant voltages included. User functions for efforts and
+call, including prescribed coordinates and motors under constant voltages. User functions for efforts and
 voltages, and the Jacobian of actuators that are not coordinates, are evaluated at every stage, between two
-compiled calls. `with_stages` returns one of SciPy's methods
-that takes its stages from there; coefficients, error estimate and dense output remain SciPy's.
+compiled calls. `with_stages` returns one of SciPy's methods with these stages; coefficients, error estimate
+and dense output remain SciPy's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FACTOR_MAX = 10.0
 
 
 class Tableau(NamedTuple):
-    """Later stages of an explicit method; stage s is at y + h Σ weights[s, k] K[k].
+    """Stages of an explicit method after the first; stage s is at y + h Σ weights[s, k] K[k].
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Tableau(NamedTuple):
 
 
 class Control(NamedTuple):
-    """Control of the error of a step; see `kernels.runge_kutta`.
+    """Error control of a step; see `kernels.runge_kutta`.
 
     Attributes
     ----------
@@ -85,21 +85,21 @@ class Stages:
     motors : MotorEquations or None
         Motors under voltages, whose joints must be among the coordinates.
     held : (2, H) ndarray
-        Prescribed coordinates, and the places of their values among the unknowns.
+        Indices of prescribed coordinates, and of their values among the unknowns.
     n_unknowns : int
         Number of the integrator's unknowns.
     inputs : callable
-        ``inputs(t, x, state)`` returns efforts at the coordinates, and voltages of the motors or None, at
-        unknowns and a closed state.
+        ``inputs(t, x, state)`` returns the efforts at the coordinates, and the motor voltages or
+        None, for unknowns x and a closed state.
     inputs_vary : bool
-        True if these depend on time or state, so that they are needed at every stage.
+        True if the inputs depend on time or state and must be evaluated at every stage.
 
     Attributes
     ----------
     state : (S,) ndarray
-        Closed state of the last stage; of a chain its unknowns, whose quaternions are not normalized.
+        Closed state at the last stage; for an open chain its unknowns, without normalized quaternions.
     unknowns : (N,) ndarray
-        Unknowns there, with prescribed values.
+        Unknowns at the last stage, with prescribed values.
     """
 
     def __init__(
@@ -186,9 +186,9 @@ class Stages:
         last: int,
         control: Control = NO_CONTROL,
     ) -> np.ndarray | None:
-        """Compute the derivatives K[s + 1] at stages s of a step from y (N,), from `first` to before `last`.
+        """Compute derivatives K[s + 1] of a step from y (N,) at stages s with `first` ≤ s < `last`.
 
-        A step that its control rejects is repeated with a shorter length, unless its inputs vary.
+        A step that error control rejects is repeated with a shorter length, unless the inputs vary.
 
         Parameters
         ----------
@@ -205,13 +205,13 @@ class Stages:
         K : (n + 1, N) ndarray
             Derivatives, given in K[: first + 1].
         control : Control, optional
-            Control of the error after the last stage.
+            Error control after the last stage.
 
         Returns
         -------
         (N,) ndarray or None
-            Unknowns at the last stage. None if the kernel cannot compute a stage: loops that do not
-            close, a singular inertia, or numbers that are not finite.
+            Unknowns at the last stage. None if the kernel cannot compute a stage: the loops do
+            not close, the inertia is singular, or a number is not finite.
         """
         given = NOTHING_GIVEN
         if self._held.size:
@@ -244,7 +244,7 @@ class Stages:
         return self._point[0].copy()
 
     def _set_inputs(self, t: float, x: np.ndarray, state: np.ndarray) -> None:
-        """Store the efforts and voltages at a time, unknowns and a closed state."""
+        """Store the efforts and voltages for a time, unknowns and a closed state."""
         self._effort[:], supply = self._inputs(t, x, state)
         if supply is not None:
             self._supply[:] = supply
