@@ -52,38 +52,37 @@ class Completeness:
     Attributes
     ----------
     evidence : {"proven number", "trace test", "loops", "incomplete"}
-        "proven number": as many complex solutions were found as there can be, by a published proof. "trace
-        test": on a line of complex values, a sum over the solutions is a rational function, in floating-point
-        arithmetic, which it is not without one of them. "loops": monodromy loops found no other, and `chance`
-        is the estimated chance that one is missing. This is no proof. "incomplete": solutions may be missing,
-        for the reason in `statement`. A trace test and loops say nothing of components of the configuration
-        space that neither the reference configuration nor random starts reach.
+        "proven number": the number of complex solutions found equals a published upper bound. "trace test":
+        on a line of complex values, a sum over the solutions is a rational function to rounding, and is not
+        if one of them is left out. "loops": monodromy loops found no other, and `chance` is the estimated
+        chance that one is missing. This is not a proof. "incomplete": solutions may be missing, for the
+        reason in `statement`. A trace test and loops do not cover components of the configuration space that
+        neither the reference configuration nor random starts reach.
     statement : str
         The evidence in one or two sentences.
     generic : int
-        Number of complex solutions found for generic complex values. If none is missing, isolated finite
-        solutions for the given values are at most as many, counted with multiplicity.
+        Number of complex solutions found for generic complex values. If none is missing, this
+        bounds the number of isolated finite solutions for the given values, counted with multiplicity.
     finite, infinite, far, lost : (...) int
-        Number of those that lead to finite solutions for each target, counted with multiplicity; to infinity;
-        to complex solutions too far to be real, which are finite or not, because rounding hides them; and of
-        paths that could not be completed, or end near real solutions too close to be separated. Solutions
+        Numbers of these that lead, for each target, to finite solutions, counted with multiplicity; to
+        infinity; and to complex solutions too far to be real, which rounding does not separate from infinity.
+        Lost paths could not be completed, or end near real solutions too close to be separated. Solutions
         that a relative change of the values or dimensions by about 1e-9 moves to infinity count as infinite.
     moving : (...) int
-        Number of the finite ones that lie on parts of positive dimension, where a motion remains while the
-        values stand still. One real configuration stands for all that a motion connects with it.
+        Number of finite solutions on parts of positive dimension, where a motion remains at fixed values. One
+        real configuration represents all that a motion connects with it.
     real : (...) int
-        Number of distinct real solutions for each target, before limits apply; those that a motion connects
-        are one.
+        Number of distinct real solutions for each target, before limits apply; solutions that a motion
+        connects count as one.
     certified : (K, ...) bool
-        True if Krawczyk's test proves that one solution of the equations is near the configuration, and no
-        other.
+        True if Krawczyk's test proves that exactly one solution of the equations is near the configuration.
     certified_complex : (...) int
-        Number of complex solutions for each target that such tests prove, pairwise distinct. There are at
-        least as many, whatever the evidence is.
+        Number of pairwise distinct complex solutions for each target that such tests prove. It is a lower
+        bound, whatever the evidence is.
     proven : (...) bool
-        True if the number of isolated solutions for the target is proven: the certified ones are as many as
-        there can be, and `real` of them are certified to be real, the others not to be. Rounding errors are
-        bounded a priori, not by interval arithmetic; redundant constraints are assumed consistent.
+        True if the number of isolated solutions for the target is proven: the number of certified ones equals
+        a proven bound; `real` of them are certified to be real, the others not to be real. Rounding errors
+        are bounded a priori, not by interval arithmetic; redundant constraints are assumed consistent.
     certified_paths : (...) int
         With ``certify=True``, number of paths to each target that are certified from the solution for generic
         values to the end: one curve of regular solutions connects them. Paths to singular solutions and to
@@ -91,8 +90,8 @@ class Completeness:
     loops : int
         Number of loops after which no new solution was found.
     chance : float
-        Estimated chance that one is missing: after so many loops, if they move it as often as the others.
-        Loops by real values exchange conjugate solutions and do not count. 0 for a proven number.
+        Estimated chance that a solution is missing after these loops, if they move it as often as the others.
+        Loops through real values exchange conjugate solutions and do not count. 0 for a proven number.
     """
 
     evidence: str
@@ -129,25 +128,25 @@ class AssemblyModes(Printable):
     counts : (K, ...) int
         Number of starts that converged to each configuration.
     condition : (K, ...) float
-        Condition of the Jacobian of the equations, scaled by lengths. Its reciprocal is the distance to
-        a singular matrix, as a share of the largest singular value.
+        Condition number of the Jacobian of the equations, scaled by lengths. Its reciprocal is the distance
+        to a singular matrix, as a share of the largest singular value.
     singular : (K, ...) bool
         Configurations with a condition above 1e5, which the values barely determine: several solutions meet
         there, as at the limit of reach, or some motion remains, as in an aligned wrist. One configuration
-        stands for all that this motion connects, in a batch one for each branch that leads there. Parts that
+        represents all that this motion connects; in a batch, one for each branch that leads there. Parts that
         only meet where more motions remain may count as one or as several.
     continued : (K, ...) bool
         True if the configuration of the same slice at the preceding member leads here without a jump. The
         preceding member is the neighbour along the last axis of the batch; at its beginning, along the axis
         before. Always False for one target.
     reason : str
-        Why no configuration has the values, with the smallest gap or the excess beyond limits; '' if one has.
+        Reason why no configuration has the values, with the smallest gap or the excess beyond limits, or ''.
     nearest : Configuration or None
         If none was found: the configurations beyond the limits, or the one with the smallest gap.
     completeness : Completeness
-        The numbers of complex and of real solutions and the evidence that none is missing, with
-        ``complete=True``. Then `counts` are multiplicities: the paths that end in each configuration. Without
-        it, there is no such attribute.
+        Numbers of complex and real solutions and the evidence that none is missing. The attribute exists only
+        with ``complete=True``; then `counts` are multiplicities, the numbers of paths that end in each
+        configuration.
 
     Examples
     --------
@@ -196,7 +195,7 @@ class AssemblyModes(Printable):
     def places(self, of: str) -> np.ndarray:
         """Number the poses of a body, to group assembly modes that differ only elsewhere.
 
-        A leg that is folded over at a universal joint is another assembly mode with the same pose of the
+        A leg that is folded over at a universal joint gives another assembly mode with the same pose of the
         platform.
 
         Parameters
@@ -297,7 +296,7 @@ class AssemblyModes(Printable):
 
 
 def _listed(numbers: list[int]) -> str:
-    """Return the first of some numbers as a text."""
+    """Return the first few numbers as text."""
     return ", ".join(map(str, numbers[:MODES_LISTED_MAX])) + ", …" * (len(numbers) > MODES_LISTED_MAX)
 
 
@@ -402,20 +401,20 @@ class _Solution:
 
     @property
     def is_moving(self) -> bool:
-        """True if a motion may remain while the values stand still."""
+        """True if a motion may remain at fixed values."""
         return self.condition * NULL_RTOL > 1
 
     @property
     def is_fixed(self) -> bool:
-        """True if the values fix it well; only such solutions can be continued."""
+        """True if the problem is well-conditioned; only such solutions can be continued."""
         return self.condition <= ISOLATED_CONDITION_MAX
 
 
 class _AssemblySearch:
     """Search for the solutions of each target of a batch, matched from member to member.
 
-    Each member has random starts of its own. Its solutions are then continued to the neighbours. This matches
-    solutions along the batch and finds those that the neighbours' own starts missed.
+    Each member is solved from random starts. Its solutions are then continued to the neighbours. This matches
+    solutions along the batch and finds those that the starts of the neighbours missed.
     """
 
     def __init__(
@@ -484,7 +483,7 @@ class _AssemblySearch:
         )
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
-        """Return the evidence for solutions (K, B), some of which are certified; None for starts."""
+        """Return the evidence for solutions, with a mask (K, B) of certified ones; None for random starts."""
         return None
 
     def _start(self) -> None:
@@ -494,7 +493,7 @@ class _AssemblySearch:
     def _search(self, feasible: np.ndarray, connect: bool = True) -> None:
         """Record the solutions found from random starts at feasible members (n,).
 
-        If `connect` is True, one stands for those that a motion connects.
+        If `connect` is True, one solution represents all that a motion connects.
         """
         where = f" at any of {len(self.members)} members" if self.targets.batch else ""
         if not feasible.size:
@@ -580,9 +579,9 @@ class _AssemblySearch:
         return distance(tree, a, b, self.closure.transfer.column_scale).max(axis=1, initial=0.0)
 
     def _alone(self, states: np.ndarray) -> np.ndarray:
-        """Return a mask of states (n, S) that certainly have no other one within the tolerance.
+        """Return a mask of states (n, S) that certainly have no other state within the tolerance.
 
-        No entry below differs by more than the distance of `_separation`.
+        The compared entries differ by at most the distance of `_separation`.
         """
         tree = self.model.tree
         if len(states) < MANY_STATES_MIN or not tree.size:
@@ -607,9 +606,9 @@ class _AssemblySearch:
         member: int | None = None,
         certified: np.ndarray | None = None,
     ) -> list[_Solution]:
-        """Return the distinct solutions among states (n, S) of a condition, the closest to the base first.
+        """Return the distinct solutions among states (n, S), the closest to the base first.
 
-        One within limits, if any, stands for the solutions of a member that a motion connects.
+        Of solutions of a member that a motion connects, one is returned, within limits if possible.
         """
         certified = np.zeros(len(states), dtype=bool) if certified is None else certified
         tolerance = self._solution_tolerance(condition)
@@ -637,7 +636,7 @@ class _AssemblySearch:
         return [one for n, one in enumerate(found) if first_of[n] == n]
 
     def _first_of_part(self, solutions: list[_Solution], member: int) -> list[int]:
-        """Return for each solution the first that a motion connects with it, which may be itself."""
+        """Return for each solution the index of the first that a motion connects with it, or its own."""
         first = list(range(len(solutions)))
         moving = [k for k in first if solutions[k].is_moving]
         if len(moving) > 1:
@@ -650,9 +649,9 @@ class _AssemblySearch:
     def _of_same_part(
         self, own: list[_Solution], apart: np.ndarray, end: _Solution, member: int, step: float
     ) -> int:
-        """Return the solution of a member that a motion connects with the end of a branch, or -1.
+        """Return the index of a solution of a member that a motion connects with the end of a branch, or -1.
 
-        No branch has reached it, or its distance in `apart` is small compared with the step of the branch.
+        Solutions that a branch has reached count only if `apart` is small compared with the branch's step.
         """
         known = [k for k in np.argsort(apart).tolist() if own[k].is_moving]
         known = [k for k in known if not own[k].is_reached or apart[k] < NEAR_SHARE_MAX * step]
@@ -661,7 +660,7 @@ class _AssemblySearch:
         return [*known, -1][self._first_of_part([*(own[k] for k in known), end], member)[-1]]
 
     def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
-        """Return the distances (n,) within which solutions of some condition are one."""
+        """Return the distances (n,) within which solutions of given condition numbers count as one."""
         return np.where(condition <= ISOLATED_CONDITION_MAX, SOLUTION_ATOL, SINGULAR_SOLUTION_ATOL)
 
     def _propagate(self) -> None:
@@ -716,9 +715,9 @@ class _AssemblySearch:
                 self.found[b][k].origin = j
 
     def _slots(self) -> list[np.ndarray]:
-        """Return the slice of each solution of each member: that of the one it continues, else a free one.
+        """Return the slice of each solution of each member: that of the one it continues, or a free one.
 
-        The angles of continued solutions get the turns of their branch.
+        Angles of continued solutions are shifted by full turns to those of their branch.
         """
         from scipy.optimize import linear_sum_assignment
 
@@ -749,7 +748,7 @@ class _AssemblySearch:
         return slots
 
     def _find_nearest(self) -> None:
-        """Keep the solutions that are all beyond limits, if this is why there is none."""
+        """Store the solutions beyond limits, if there are any, with the reason."""
         if not self._beyond:
             return
         states, beyond, owner = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
@@ -771,7 +770,7 @@ class _AssemblySearch:
         self.nearest = Configuration(self.model, (len(kept),), kept)
 
     def _find_gap(self, states: np.ndarray, residuals: np.ndarray, reasons: list[str], where: str) -> None:
-        """Keep the state with the smallest residual, or one that closes the wrong way round."""
+        """Store the state with the smallest residual, and the reason why none converged."""
         best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
         flipped = [reason for reason in reasons if "wrong way" in reason]
         unit = self.model.description.units.length
@@ -823,7 +822,7 @@ class _CompleteSearch(_AssemblySearch):
         self.unsolved = np.bincount(self.paths.owner[close], minlength=len(feasible))
         if any(close) and not self.reason:
             self.reason = f"{sum(close)} paths end near real solutions that are too close to be separated"
-        # half turns of universal joints change signs of columns: these have the condition and the certificate
+        # half turns of universal joints only change signs of columns, not condition and certificate
         times = 2 ** len(generic.tracker.flips)
         first = states[: len(states) // times]
         condition = np.tile(self.closure.condition(first), times)
@@ -851,7 +850,7 @@ class _CompleteSearch(_AssemblySearch):
         self.direct = [len(own) for own in self.found]
 
     def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
-        """Return the distances (n,) within which solutions are one: ends of regular paths are accurate."""
+        """Return the distances (n,) within which solutions are one; ends of regular paths are accurate."""
         from kic.analysis.complex_paths import REGULAR_CONDITION_MAX, SAME_ATOL
 
         return np.where(condition <= REGULAR_CONDITION_MAX, SAME_ATOL, SINGULAR_SOLUTION_ATOL)
@@ -877,13 +876,13 @@ class _CompleteSearch(_AssemblySearch):
         return np.array(states).reshape(-1, len(self.base))
 
     def _find_nearest(self) -> None:
-        """Keep the solutions that are all beyond limits, if there are real ones."""
+        """Store the solutions beyond limits, if there are real ones."""
         if self.real.any():
             super()._find_nearest()
         self.none = self.none or "No solution is real."
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
-        """Return the evidence for solutions (K, B), some of which are certified; None for no members."""
+        """Return the evidence for solutions, with a mask (K, B) of certified ones; None for no members."""
         from kic.analysis.endgame import IMAGINARY_MIN
 
         if not self.members:

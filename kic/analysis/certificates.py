@@ -1,4 +1,4 @@
-"""Proofs that one solution of a position problem, real or complex, is near a state.
+"""Proofs that exactly one solution of a position problem, real or complex, is near a state.
 
 Krawczyk's test. Near a state, rows are f(x), with steps x of the tree's coordinates. For any matrix A, a zero
 of A f is a fixed point of K(x) = x − A f(x). If |A f(0)| ≤ ρ w/2 and |I − A f'(x)| w ≤ w/2 in the ball |x| ≤
@@ -10,7 +10,7 @@ most those of exp(‖a_k‖ x_k). A point behind columns with the origins p_1, p
 
     u(x) = Σ_j ‖p_{j+1} − p_j‖ exp(Σ_{k≤j} ‖a_k‖ x_k),
 
-where sliders add ‖a_k‖ x_k to their link, and products of vectors by the products of their series.
+where sliders add ‖a_k‖ x_k to their link. Products of vectors are majorized by the products of their series.
 Coefficients of such series are not negative, so that derivatives at ρ w bound those of f in the ball. Norms
 of axes and links are those at the state. The rotation of a joint has the 2-norm exp(|Im θ|), or |q|² + √(|q|⁴
 − 1) for a unit quaternion q, in place of 1.
@@ -19,11 +19,11 @@ Rounding errors are bounded a priori by the norms of the computed frames, as in 
 Stability of Numerical Algorithms", 2002, section 3.5: an error ε_k of the rotation of joint k reaches frame n
 as ε_k R_kᵀ R_n, and places behind it in proportion to their distance. Sines, cosines and logarithms are
 assumed accurate to four units of the last digit. The proof holds for the numbers that the kernels store,
-directions rounded to unit length.
+with directions rounded to unit length.
 
 The nine rows of a pose are contracted with its axes to the three components of a rotation, which vanish at
-the pose only while the rotation is less than a half turn away. Redundant rows of closed loops count by the
-combination A f: that they contradict one another is not excluded, which only the geometry can do.
+the pose only while the rotation is less than a half turn away. Redundant rows of closed loops enter
+only through A f. The test does not exclude that they contradict one another; only the geometry can.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Certificates:
     Attributes
     ----------
     is_served : bool
-        True if there are bounds for all rows; else nothing is certified.
+        True if there are bounds for all rows; otherwise nothing is certified.
     """
 
     def __init__(self, tracker: Tracker) -> None:
@@ -134,7 +134,7 @@ class Certificates:
         self.lengths = scales[:, 1] / scales[:, 0]  # of rods: those that are subtracted
 
     def _axis(self, n: int) -> Item:
-        """Return the item of the axis of a column; those of a ball joint are fixed in its first body."""
+        """Return the item of the axis of a column; the axes of a ball joint are fixed in its first body."""
         cols, k = self.tree.cols, int(self.tree.cols[n, lay.GROUP])
         ball = cols[n, lay.KIND] == lay.BALL
         e = np.eye(3)[n - k if ball else 2]
@@ -317,12 +317,12 @@ class Certificates:
     def counts(
         self, states: np.ndarray, owner: np.ndarray, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the numbers (B,) of certified solutions among states (n, S), for real parameters p (B, m).
+        """Count the certified solutions among states (n, S), for real parameters p (B, m).
 
-        They are pairwise distinct modulo full turns and flips. The second number is that of real ones: a ball
-        about a real state is its own conjugate, and so is the only solution in it. The third (B,) is True if
-        each of the others has a ball without real states. Radii (n,) follow, of balls about real parts of
-        states that are nearly real. `owner` (n,) are the members of the states.
+        Return their number (B,), pairwise distinct modulo full turns and flips, and the number (B,) of real
+        ones. A ball about a real state equals its conjugate, so the only solution in it is real. The third
+        result (B,) is True if the balls of all others have no real states. The last are radii (n,) of balls,
+        about real parts of states that are nearly real. `owner` (n,) are the members of the states.
         """
         tracker, size = self.tracker, np.ones(len(states))
         real = tracker.imaginary(states) < REAL_ATOL
@@ -339,7 +339,7 @@ class Certificates:
         return numbers[0], numbers[1], numbers[2] == 0, radii
 
     def _apart(self, states: np.ndarray, radii: np.ndarray) -> np.ndarray:
-        """Return a mask (n,) of balls about states (n, S) that meet no other one."""
+        """Return a mask (n,) of balls about states (n, S) that meet no other ball."""
         from scipy.spatial import cKDTree
 
         tracker, apart = self.tracker, np.ones(len(states), dtype=bool)
@@ -356,7 +356,7 @@ class Certificates:
     def follow(
         self, states: np.ndarray, start: np.ndarray, end: np.ndarray, bar: Bar | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Follow certified curves from states (B, S) at parameters (B, n) to others, also of one for all.
+        """Follow certified curves from states (B, S) at parameters (B, n) or (1, n) to others.
 
         Return the last states and the completed shares (B,). A curve of regular solutions leads from the
         solution near each state to the one near the last state, while the parameters move along a line. The
@@ -401,7 +401,7 @@ class Certificates:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds (B,) of |I − A f'| in tubes: each has one curve of solutions if it is at most 1/2.
 
-        Bounds (B, M) follow, of scaled steps from the last nodes to the solution there. The parameters are
+        Also return bounds (B, M) of scaled steps from the last nodes to the solution there. Parameters are
         `middle + τ half` (B, n), −1 ≤ τ ≤ 1. The tube is about the polynomial Y(τ) through `nodes` (B, 5, S).
         Its curve begins with the solution that is no farther than steps `before` (B, M) from the first node.
 
@@ -474,7 +474,7 @@ class Certificates:
         return np.where(np.isfinite(bound), bound, np.inf), last
 
     def _widened(self, steps: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """Return bounds (B, M) of steps for their sums with others, no larger than `reach` (B, M), and back.
+        """Return bounds (B, M) of steps after other steps, at most `reach` (B, M), are added or removed.
 
         The rotation vectors r + s and r of a ball joint differ by the rotation J s with ‖J − 1‖ ≤ ‖r‖ ≤ 1.
         """

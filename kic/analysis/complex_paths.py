@@ -1,8 +1,8 @@
-"""Complex solutions of a position problem, and their paths while its values move in the complex numbers.
+"""Complex solutions of a position problem, and their paths as its values vary in the complex numbers.
 
-The inputs are functions of complex parameters p, along whose straight lines they move: a turn is
-z = exp(iθ), so that a loop around z = 0 is a full turn; a pose is a point and a quaternion of any length; a
-distance is its square; other lengths are themselves.
+Inputs are functions of complex parameters p, which move along straight lines. An angle θ has the parameter
+z = exp(iθ), so that a loop around z = 0 is a full turn. A pose has a point and an unnormalized quaternion, a
+distance has its square, and other lengths have themselves.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SAME_ATOL, START_STEPS_MAX, STARTS = 1e-6, 60, 16
 REAL_ATOL = 1e-7
 # condition of regular solutions
 REGULAR_CONDITION_MAX = 1e7
-# residual of a solution (scaled rows); it grows with imaginary turns, as squares of cosines do: largest
+# residual of a solution (scaled rows); it grows with imaginary angles as squares of cosines do: largest
 # logarithm
 RESIDUAL_MAX, NOISE_MAX = 3e-13, 14.0
 # residual of a solution of combined rows that does not satisfy all rows, at least
@@ -113,10 +113,10 @@ class Parameters:
     def random(
         self, like: np.ndarray, rng: np.random.Generator, count: int, spread: float = 1.0
     ) -> np.ndarray:
-        """Return random complex parameters (count, n) about some (n,), at distances of many scales.
+        """Return random complex parameters (count, n) about `like` (n,), at distances of many scales.
 
-        Loops must enclose branch points near and far. The distances are log-normal with the median 1, and
-        `spread` is the standard deviation of their logarithm. Poses of planar mechanisms stay in the plane.
+        Distances are log-normal with median 1, so that loops enclose branch points near and far. `spread` is
+        the standard deviation of their logarithm. Poses of planar mechanisms stay in the plane.
         """
         x, y, size = rng.normal(size=(3, count, self.count))
         z = x + 1j * y
@@ -136,7 +136,7 @@ class Parameters:
         return p
 
     def residual(self, p: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residuals (B, P) of scaled values of all rows, and their slopes."""
+        """Return the residuals (B, P) of all rows for scaled values, and the slopes with respect to these."""
         left, slope = values.copy(), np.ones_like(values)
         left[:, self.distances] **= 2
         slope[:, self.distances] = 2 * values[:, self.distances]
@@ -192,7 +192,7 @@ class Parameters:
 
 
 def _quaternions(R: np.ndarray) -> np.ndarray:
-    """Return quaternions (B, 4) of complex rotation matrices (B, 3, 3); their length is any."""
+    """Return unnormalized quaternions (B, 4) of complex rotation matrices (B, 3, 3)."""
     K = np.zeros((len(R), 4, 4), R.dtype)  # 4 q qᵀ
     trace = np.einsum("bii->b", R)
     K[:, 1:, 1:] = R + R.swapaxes(1, 2) + (1 - trace)[:, None, None] * np.eye(3)
@@ -206,7 +206,7 @@ def _quaternions(R: np.ndarray) -> np.ndarray:
 def solved_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Solve A x = v for linear rows A (L, M): return N (M, U) and E (M, L) of x = N y + E v, for any y (U,).
 
-    The unknowns y are some of the entries of x. Rows that depend on those before are omitted.
+    The unknowns y are some of the entries of x. Rows that depend on earlier rows are omitted.
     """
     count, size = A.shape
     work, dependent = np.concatenate([A, np.eye(count)], axis=1), list[int]()
@@ -237,7 +237,7 @@ def _flipped(states: np.ndarray, flip: tuple[int, int, float]) -> np.ndarray:
 
 
 class Tracker:
-    """Paths of the complex solutions of a closure, and what is asked about such solutions."""
+    """Tracker of the complex solutions of a closure along paths, with tests of such solutions."""
 
     def __init__(self, closure: Closure, state: np.ndarray, rng: np.random.Generator) -> None:
         self.closure, self.parameters = closure, Parameters(closure, state)
@@ -254,7 +254,7 @@ class Tracker:
         self.bar: Bar | None = None  # that shows the paths of `track`
 
     def _eliminate(self, state: np.ndarray, rng: np.random.Generator) -> None:
-        """Choose the equations and unknowns of paths: rows that are linear are solved before."""
+        """Choose the equations and unknowns of paths, and eliminate linear rows."""
         t, (rows, scales) = self.closure.transfer, self.parameters.tables()
         x, y = rng.normal(size=(2, 2, state.size))
         G = self.closure.rows(state + x + 0.3j * y)[1]
@@ -332,7 +332,7 @@ class Tracker:
     def refined(self, states: np.ndarray, p: np.ndarray, rcond: float = 1e-15) -> np.ndarray:
         """Return states (B, S) after Newton steps to parameters p (B, n).
 
-        Singular values below the share `rcond` of the largest are zero.
+        Singular values below the share `rcond` of the largest count as zero.
         """
         for _ in range(REFINING_STEPS):
             values, G = self.closure.rows(states)
@@ -363,8 +363,8 @@ class Tracker:
     def logarithms(self, points: np.ndarray) -> np.ndarray:
         """Return logarithms (T, B, n) of coordinates along paths (T, B, S): of turns, ball joints and slides.
 
-        They are iθ; of a quaternion, of its component along the first one; and of a slide and the imaginary
-        unit, which is not zero for real slides.
+        For turns they are iθ. For ball joints they are those of the component of the quaternion along the
+        first one. For slides they are those of s + i, which is not zero for real s.
         """
         parts = []
         for _, quaternion in self.tree.ball_slices:
@@ -379,10 +379,9 @@ class Tracker:
     def find_flips(self, states: np.ndarray) -> None:
         """Find half turns of universal joints that keep all rows, from random closed states (B, S).
 
-        The axes of such a joint take the angles a + π and c − b in place of a and b, and the body that it
-        carries turns about a line of its own, on which lie all points that matter. The rows are linear in
-        cos c and sin c. A joint that carries a ball joint of the tree is no such one: the ball joint turns
-        back. Its two ways are separate solutions here.
+        The axes of such a joint take the angles a + π and c − b in place of a and b. The body that it carries
+        turns about a line through all its relevant points. The rows are linear in cos c and sin c. Joints
+        that carry a ball joint are excluded: the ball joint can undo the turn, so the two solutions differ.
         """
         cols = self.tree.cols
         states = states[np.argsort(self.imaginary(states))[: STARTS // 4]]  # others are rounded more
@@ -419,7 +418,7 @@ class Tracker:
         return integrate(self.tree, states, shift)
 
     def canonical(self, states: np.ndarray) -> np.ndarray:
-        """Return states (B, S) with the first angle of each flip in the half turn about zero."""
+        """Return states (B, S) flipped so that the cosine of the first angle of each flip is not negative."""
         for flip in self.flips:
             other = np.cos(states[:, flip[0]].real) < 0
             states = np.where(other[:, None], _flipped(states, flip), states)
@@ -432,13 +431,13 @@ class Tracker:
         return states
 
     def is_regular(self, states: np.ndarray, condition_max: float = REGULAR_CONDITION_MAX) -> np.ndarray:
-        """Return a mask (B,) of states that the rows determine well."""
+        """Return a mask (B,) of states at which the rows are well-conditioned."""
         fine, regular = np.isfinite(states).all(axis=1), np.zeros(len(states), dtype=bool)
         regular[fine] = condition_number(self.closure.rows(states[fine])[1]) < condition_max
         return regular
 
     def released(self, states: np.ndarray) -> np.ndarray:
-        """Return a mask (B, L + 1) of legs that can move to first order at given values; last, of any."""
+        """Return a mask (B, L + 1) of legs, last of any leg, that can move to first order at fixed values."""
         legs, (s, V) = self.legs, np.linalg.svd(self.closure.rows(states)[1])[1:]
         free = np.ones(V.shape[:2], dtype=bool)
         free[:, : s.shape[1]] = s * REGULAR_CONDITION_MAX < s[:, :1]
@@ -446,11 +445,11 @@ class Tracker:
         return np.column_stack([shares > RELEASED_MIN, free.any(axis=1)])
 
     def imaginary(self, states: np.ndarray) -> np.ndarray:
-        """Return the largest imaginary part (B,) of states: rad, lengths."""
+        """Return the largest imaginary part (B,) of states (rad, lengths)."""
         return self.imaginary_legs(states).max(axis=1)
 
     def imaginary_legs(self, states: np.ndarray) -> np.ndarray:
-        """Return the largest imaginary part (B, L) of each leg: rad, lengths."""
+        """Return the largest imaginary part (B, L) of each leg (rad, lengths)."""
         scale = np.ones(states.shape[1])
         scale[self.sliding] = self.slide_scale
         return self.legs.largest(np.abs(states.imag / scale), self.legs.of_entry)
@@ -485,13 +484,13 @@ class Tracker:
 
     @cached_property
     def _leg_of_point(self) -> np.ndarray:
-        """Leg of each of the numbers of `embedded`."""
+        """Leg of each entry of `embedded`."""
         of = self.legs.of_entry
         balls = [np.repeat(of[quaternion.start], 21) for _, quaternion in self.tree.ball_slices]
         return np.concatenate([np.tile(of[self.turning], 3), np.tile(of[self.sliding], 2), *balls])
 
     def by_legs(self, states: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return numbers (B, n) that are equal for states with the same place, and those of each leg."""
+        """Return numbers (B, n) that are equal for states with the same place, and such for each leg."""
         points, legs = self.embedded(states), self.legs
         places = points if legs.count == 1 else legs.poses(self.canonical(states))
         return places, [points[:, self._leg_of_point == j] for j in range(legs.count)]
@@ -510,7 +509,7 @@ class Tracker:
     ) -> np.ndarray:
         """Return random complex states (n, S) with closed loops, at most `count`, by Gauss–Newton steps.
 
-        If parameters p (1, n) are given, they are solutions there.
+        If parameters p (1, n) are given, the states are solutions for them.
         """
         closure, tree = self.closure, self.tree
         z = rng.normal(size=(count, len(near))) + 1j * rng.normal(size=(count, len(near)))
@@ -566,8 +565,8 @@ class Tracker:
     def meeting(self, ends: np.ndarray, good: np.ndarray, atol: float = SAME_ATOL) -> np.ndarray:
         """Return a mask (N, L + 1) of complete paths that end where another one does: one of them has jumped.
 
-        Paths from different assembly modes of a leg in one place may not end in the same one. The last column
-        is that of paths that meet as a whole.
+        Paths from different assembly modes of a leg in one place must not end in the same mode. The last
+        column is for paths whose whole states meet.
         """
         from scipy.spatial import cKDTree
 
@@ -591,7 +590,7 @@ class Tracker:
         return left < RESIDUAL_MAX * np.exp(np.minimum(2 * turn, NOISE_MAX))
 
     def nearer(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return singular states (B, S) moved where parameters (B, n) stand still, until they are not far."""
+        """Return singular states (B, S) moved at fixed parameters (B, n) until imaginary parts are small."""
         states = states.copy()
         far = np.flatnonzero(self.imaginary(states) >= MOVING_IMAGINARY_MAX)
         for _ in range(NEARER_STEPS_MAX):
@@ -612,11 +611,11 @@ class Tracker:
         return states
 
     def moves(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return a mask (B, L) of legs of singular states that can move while parameters (B, n) stand still.
+        """Return a mask (B, L) of legs of singular states that can move at fixed parameters (B, n).
 
-        Near an isolated solution of higher multiplicity, the residual grows with the square of a step. Legs
-        are tried together, and each one alone. Rounding errors hide this at far solutions, but their
-        condition is less.
+        Near an isolated multiple solution, the residual grows with the square of a step. Legs are tested
+        together, and each one alone. At far solutions rounding errors hide this growth, but the condition is
+        smaller.
         """
         legs = self.legs
         moving = np.zeros((len(states), legs.count), dtype=bool)

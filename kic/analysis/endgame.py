@@ -41,9 +41,9 @@ class Endgame:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends (B, N, S) of paths from states (N, S) at parameters (1, n) to targets (B, n).
 
-        Codes (B, N) follow: 1 for finite ends, -1 for ends at infinity, and 2 for ends that are finite or
-        infinite, but too far to be real. They are 0 for lost paths, for regular ends at which several paths
-        of a member meet, and for states that are not `good` (N,).
+        Also return codes (B, N): 1 for finite ends, -1 for ends at infinity, and 2 for ends that are finite
+        or infinite, but too far to be real. Codes are 0 for lost paths, for regular ends at which several
+        paths of a member meet, and for states that are not `good` (N,).
         """
         tracker, count, number = self.tracker, len(states), len(target)
         states = np.tile(states, (number, 1))
@@ -71,9 +71,9 @@ class Endgame:
     def filled(
         self, ends: np.ndarray, code: np.ndarray, others: np.ndarray, other_code: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ends (N, S) and codes (N,) with regular places of another attempt for those with lost paths.
+        """Return ends (N, S) and codes (N,), with lost paths replaced by regular places of another attempt.
 
-        A place of which some ends are known is completed. A new one stands for a place of which none is.
+        A place with some known ends is completed; a place without known ends becomes a new one.
         """
         tracker, legs = self.tracker, self.tracker.legs
         if code.all() or not other_code.any():
@@ -121,7 +121,7 @@ class Endgame:
     def _jumped(self, ends: np.ndarray, finite: np.ndarray, count: int) -> np.ndarray:
         """Return a mask of finite ends that are regular and where several paths of one member meet.
 
-        So are paths of one place at the start that end in several places.
+        Paths that start at one place and end at several count, too.
         """
         legs, met = self.tracker.legs, self._meets(ends, finite, count, SAME_ATOL)
         k = np.flatnonzero(met.any(axis=1))
@@ -136,9 +136,9 @@ class Endgame:
     def _by_circles(
         self, states: np.ndarray, start: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return ends of paths by Cauchy's integral; 1, or 0 if lost; and numbers of turns.
+        """Return ends of paths by Cauchy's integral; codes, 1 or 0 if lost; and numbers of turns.
 
-        Lost paths have the last state that was reached in place of an end.
+        The end of a lost path is the last state that was reached.
 
         Near a singular end a path is a power series in a root of the distance: after some turns about the end
         it closes, and the mean of its points is the end. If a circle encloses the branch point of two close
@@ -170,7 +170,7 @@ class Endgame:
         return tracker._normal(here), code, turns
 
     def _beyond(self, states: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return codes (B,) of paths: -1 for ends at infinity, 2 for far ones, and 0 for others."""
+        """Return codes (B,) of paths: -1 for ends at infinity, 2 for far ends, and 0 for other ends."""
         way, here, before = start - end, states.copy(), 1.0
         code, going, seen = np.zeros(len(states)), np.arange(len(states)), np.zeros(len(states), dtype=int)
         corners = np.exp(2j * np.pi * np.arange(FAR_CORNERS + 1) / FAR_CORNERS)
@@ -193,7 +193,7 @@ class Endgame:
         return code
 
     def _from_circle(self, points: np.ndarray, turns: int, radius: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes (B,) as `_beyond` from points (T, B, S) about ends, and a mask of closed paths.
+        """Return codes (B,) as in `_beyond` from points (T, B, S) about ends, and a mask of closed paths.
 
         At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or
         a series in a root of t. About a circle it gains 2πi w, and Cauchy's integrals of negative powers
@@ -266,6 +266,6 @@ class Endgame:
 def _principal(series: np.ndarray) -> np.ndarray:
     """Return the largest coefficients (B, n) of negative powers of series with values (T, B, n) on a circle.
 
-    The last quarter of the coefficients is left out, where positive powers appear as negative ones.
+    Only the last quarter of the coefficients is used, because positive powers alias into the others.
     """
     return np.abs(np.fft.fft(series, axis=0)[-(len(series) // 4) :]).max(axis=0) / len(series)

@@ -57,8 +57,8 @@ class IndependentSets(Printable):
     of : tuple of str
         The candidates. Those without a value are included only if needed.
     always : tuple of str
-        Candidates in every set: they move something, such as a link that spins between two spherical joints,
-        that no other candidate moves, or none that has a value.
+        Candidates in every set. Each moves something, such as a link that spins between two spherical joints,
+        that no other candidate moves, or no other with a value.
     tried, total : int
         Number of sets tried, and of all sets. If these differ, a better one may exist.
 

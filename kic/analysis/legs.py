@@ -1,8 +1,8 @@
-"""Legs: parts of a mechanism that are independent of one another in each place of a platform.
+"""Legs: parts of a mechanism that are independent of one another for a given place (pose) of a platform.
 
 Without ground and one body, the platform, the graph of bodies may fall apart into legs. Two solutions of a
 position problem with the same place of the platform may then exchange a leg: every combination of assembly
-modes of the legs is a solution. Solutions are therefore counted by products, and few of them are tracked.
+modes of the legs is a solution. Solutions are counted by products, so that only few must be tracked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Legs:
     modes : (C, L) int
         Number of assembly modes of each leg in each place.
     own : (N, L) bool
-        True for the legs whose assembly mode is in no row before.
+        True for legs whose assembly mode is in no earlier row.
     starts : (C,) int
         First row of each place.
     """
@@ -50,7 +50,7 @@ class Legs:
         frames, groups = sorted({-1, *tree.frame.values()}), _rigid_groups(closure)
         moving = groups[:-1] != groups[tree.cols[:, lay.PARENT]]
         found = [_columns_of_legs(closure, groups, groups[frame]) for frame in frames]
-        # the smallest legs; of equal ones ground alone, or the most
+        # the smallest legs; if equal, those without a platform, or the most
         sizes = [
             (np.bincount(x[moving]).max(initial=0), frame >= 0, -x.max())
             for frame, x in zip(frames, found, strict=True)
@@ -75,7 +75,7 @@ class Legs:
         self.own = np.zeros((0, self.count), dtype=bool)
 
     def join(self) -> None:
-        """Make all legs one."""
+        """Join all legs into one."""
         self._divide(-1, np.zeros_like(self.of_column))
 
     @property
@@ -106,16 +106,16 @@ class Legs:
     def arrange(
         self, places: np.ndarray, points: list[np.ndarray], atol: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Arrange solutions; return the one (N, L) from which each row takes each leg, and a mask (B,).
+        """Arrange solutions; return indices (N, L) of those from which rows take their legs, and a mask (B,).
 
-        The mask is True for solutions with a place or a mode of a leg that no solution before them has.
+        The mask is True for solutions with a place or a mode of a leg that no earlier solution has.
 
         Parameters
         ----------
         places : (B, n)
             Equal rows are the same place of the platform.
         points : list of (B, n)
-            Likewise for the assembly modes of each leg in one place.
+            For each leg; equal rows in one place are the same assembly mode.
         """
         place = numbered(places, atol)
         new, first, modes = np.zeros(len(place), dtype=bool), [], []
@@ -159,9 +159,9 @@ class Legs:
         return group // len(self.modes), rows
 
     def torn(self, poses: np.ndarray, rows: np.ndarray, members: np.ndarray, atol: float) -> np.ndarray:
-        """Return a mask (B,) of states of one place at the start that have several places at their ends.
+        """Return a mask (B,) of states that have one place at the start and several places at their ends.
 
-        `poses` (B, n) are those of `rows` (B,) of the arrangement for several `members` (B,).
+        `poses` (B, n) are the end poses of `rows` (B,) of the arrangement for several `members` (B,).
         """
         group = members * len(self.modes) + self.place[rows]
         _, first, group = np.unique(group, return_index=True, return_inverse=True)
@@ -199,7 +199,7 @@ class Legs:
 
 
 def numbered(points: np.ndarray, atol: float) -> np.ndarray:
-    """Number the distinct points (B, n) in their order."""
+    """Number the distinct points (B, n) in order of appearance."""
     from scipy.spatial import cKDTree
 
     near = cKDTree(points).query_ball_point(points, atol)  # faster than pairs, for many coordinates
@@ -209,7 +209,7 @@ def numbered(points: np.ndarray, atol: float) -> np.ndarray:
 
 
 def _rigid_groups(closure: Closure) -> np.ndarray:
-    """Return the number (M + 1,) of the rigid group of each frame, ground last, for fixed given columns."""
+    """Return the rigid group (M + 1,) of each frame, ground last, with given columns fixed."""
     t = closure.transfer
     items = [t.system.rows.source[i] for i in t.system.rows.item_of[t.system.picked[: t.size]]]
     given = [item.frame_b for item in items if item.kind == lay.COORDINATE]
@@ -218,7 +218,7 @@ def _rigid_groups(closure: Closure) -> np.ndarray:
 
 
 def _columns_of_legs(closure: Closure, groups: np.ndarray, platform: int) -> np.ndarray:
-    """Return the leg (M,) of each column of the tree, if a rigid group of frames is the platform.
+    """Return the leg (M,) of each column of the tree, for a rigid group of frames as the platform.
 
     Columns and rows of the equations connect groups, except ground and the platform.
     """

@@ -24,7 +24,7 @@ from kic.transfer.closure import Closure
 
 # imaginary parts of real singular solutions (rad, lengths)
 SINGULAR_REAL_ATOL = 1e-4
-# ways to given values that are tried: the straight one, and detours
+# paths to given values that are tried: the straight one, and detours
 ATTEMPTS = 8
 # random states from which Newton's method solves the equations, when loops find nothing new
 SOLVED_STARTS = 256
@@ -64,13 +64,13 @@ class Ends:
     complex, infinite, far, lost : (B,) int
         Number of paths that end in finite solutions, at infinity, too far to be real, and before their end.
     off : float
-        Smallest imaginary part where a path was lost: of its largest coordinate (rad, lengths).
+        Smallest, over lost paths, of the largest imaginary part of the last state (rad, lengths).
     moving : (n,) bool
         True for states near parts of positive dimension. They are real parts of complex states.
     on_parts : (B,) int
         Number of paths that end on parts of positive dimension.
     certified, certified_real, decided : (B,)
-        Number of distinct certified ends, and of the real ones; True if the others are certainly not real.
+        Number of distinct certified ends, and of real ones; True if the others are certainly not real.
     radius : (n,)
         Radii of balls about the states that certainly have one solution, NaN without a certificate.
     followed : (B,) int
@@ -94,24 +94,24 @@ class Ends:
 
 
 class GenericSolutions:
-    """The solutions of a closure's equations at random complex inputs, as far as they are found.
+    """Solutions of a closure's equations that are found at random complex inputs.
 
     Attributes
     ----------
     states : (N, S)
         Distinct solutions at the parameters `base`.
     loops, clean, polygons : int
-        Loops tracked; the last ones, without a lost path, that found nothing new; the polygons of these. With
-        many solutions, a few may be lost.
+        Number of loops; of the last loops, without a lost path, that found nothing new; of polygons among
+        these. With many solutions, a few may be lost.
     lost_share : float
         Largest share of the paths that one of these loops lost.
     new, stuck : int
-        Number of solutions that the last loop found; of the last loops that lost paths and found none.
+        Number of solutions that the last loop found; number of last loops that lost paths and found none.
     moved, tracked : int
-        Assembly modes of legs that polygons moved, and all of them, if few paths or none were lost. Mirrored
-        loops exchange conjugate solutions, which is no sign that they reach others.
+        Number of assembly modes of legs that polygons moved, and of all, if few or no paths were lost.
+        Mirrored loops do not count, because they also exchange conjugate solutions.
     hits, starts : int
-        Random complex starts that led to solutions which were known, and all.
+        Number of random complex starts that led to known solutions, and of all starts.
     """
 
     def __init__(self, closure: Closure, reference: np.ndarray, rng: np.random.Generator) -> None:
@@ -167,7 +167,7 @@ class GenericSolutions:
         self.starts, self.hits = self.starts + len(ends), self.hits + int((~new).sum())
 
     def solve(self, count: int) -> None:
-        """Add the solutions to which those continue that Newton's method finds at the reference values.
+        """Solve at the reference values by Newton's method, and add the solutions to which these continue.
 
         Loops and random starts rarely reach solutions that are near infinity at most values, as for platforms
         whose base and body are nearly similar.
@@ -185,9 +185,9 @@ class GenericSolutions:
         """Track all known solutions along a random closed path, and add the new ones at its end.
 
         Every second path leads to real parameters, where solutions are in conjugate pairs, and back with the
-        conjugate solutions. The others are polygons. Smaller ones follow those that lose paths, because large
-        ones come close to infinity. Random starts add solutions that loops rarely reach, such as those behind
-        a gap between two close branch points.
+        conjugate solutions. The other paths are polygons. They become smaller after lost paths, because
+        large ones come close to infinity. Random starts add solutions that loops rarely reach, such as those
+        behind a gap between two close branch points.
         """
         parameters = self.tracker.parameters
         corners = 2 if len(self.states) > FEW_STATES_MAX else 4
@@ -241,7 +241,7 @@ class GenericSolutions:
             self.add(states[good])
 
     def _to(self, p: np.ndarray, tightness: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the known solutions at other parameters (1, n), and a mask of those that arrive alone."""
+        """Return the known solutions at other parameters (1, n), and a mask of those that meet no other."""
         states, good = self.tracker.around([self.base, p], self.states, tightness)
         return states, good & ~self.tracker.meeting(states, good).any(axis=1)
 
@@ -250,8 +250,8 @@ class GenericSolutions:
 
         The trace is the sum of a function over all solutions. It is a rational function on the line if
         and only if the solutions are closed under monodromy there. A rational function is fitted to half of
-        the points, and compared with the others. To be significant, the trace without the last solution must
-        deviate.
+        the points, and compared with the others. The result counts only if the trace without the last
+        solution deviates.
         """
         tracker, points = self.tracker, TRACE_POINTS
         sums = len(self.states) * self.times * max(1, len(tracker.legs.several))
@@ -278,7 +278,7 @@ class GenericSolutions:
 
     @property
     def number(self) -> int:
-        """Number of the solutions."""
+        """Number of solutions."""
         return int(self.tracker.legs.modes.astype(object).prod(axis=1).sum()) * self.times
 
     @property
@@ -295,7 +295,7 @@ class GenericSolutions:
 
     @property
     def share(self) -> float:
-        """Estimated share of the loops that are done."""
+        """Estimated share of the loops that is complete."""
         likely = float(np.log(max(self.chance, 1e-300)) / np.log(CHANCE_MAX))
         return min(1.0, max(self.clean / LOOPS_MAX, min(self.clean / LOOPS_MIN, likely)))
 
@@ -315,11 +315,11 @@ class GenericSolutions:
 
     @property
     def is_proven(self) -> bool:
-        """True if there are as many solutions as there can be by a proof."""
+        """True if the number of solutions equals the proven bound."""
         return self.proven is not None and self.number == self.proven[0]
 
     def collect(self, seeds: np.ndarray, deadline: float, bar: Bar) -> str:
-        """Run loops until nothing new is expected; return '' or the reason why they ended before.
+        """Run loops until nothing new is expected; return '' or the reason why they ended early.
 
         `seeds` (n, S) are real closed configurations. A later call continues, also after an interruption.
         """
@@ -437,13 +437,13 @@ class GenericSolutions:
         )
 
     def certified(self, states: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return a mask (n,) of real states for which a test proves one solution near, for values (n, P)."""
+        """Return a mask (n,) of real states near which a test proves one solution for values (n, P)."""
         return np.isfinite(self.certificates.balls(states, self.tracker.parameters.of_values(values)))
 
     def _follow(
         self, ends: np.ndarray, code: np.ndarray, target: np.ndarray, deadline: float, bar: Bar
     ) -> np.ndarray:
-        """Follow certified paths, put new ends in place of lost ones, and count paths and others (2, B)."""
+        """Follow certified paths, replace lost ends, and return counts (2, B) of paths and surplus ends."""
         from scipy.spatial import cKDTree
 
         tracker, legs, counts = self.tracker, self.tracker.legs, np.zeros((2, len(target)), dtype=np.intp)
@@ -471,13 +471,13 @@ class GenericSolutions:
         return counts
 
     def _real(self, ends: np.ndarray, finite: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks (B, N, L) of legs of finite ends (B, N, S): of real or movable, and of movable ones.
+        """Return masks (B, N, L) of legs of finite ends (B, N, S) that are real or movable, and movable.
 
         Ends on parts of positive dimension are moved along them, if they are too far to be recognized.
 
         Singular ends are less accurate: they are real if their real parts satisfy the equations. Rounding may
-        call one of two conjugate ends regular, or find their mean for one: they are alike, so that a double
-        real solution counts as two.
+        make one of two conjugate ends regular, or replace one by their mean. Both are treated alike, so that
+        a double real solution counts as two.
         """
         tracker, legs = self.tracker, self.tracker.legs
         states, owner = ends[finite], np.nonzero(finite)[0]
@@ -501,10 +501,10 @@ class GenericSolutions:
         return found[0], found[1]
 
     def _unbounded(self, ends: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks (B, N, L) of legs at infinity, and of these and far ones, for ends and codes (B, N).
+        """Return masks (B, N, L) of legs at infinity, and of infinite or far ones, for ends and codes.
 
         If a path does not stay finite, the other legs of its state are unknown at its end. If no leg is
-        large, all are far or at infinity if all paths of the place are.
+        large, all legs are far or at infinity if all paths of the place are.
         """
         tracker, legs = self.tracker, self.tracker.legs
         found = np.zeros((2, *code.shape, legs.count), dtype=bool)
@@ -522,7 +522,7 @@ class GenericSolutions:
         return self.tracker.parameters.random(self.like, self.rng, 1, spread=0.2)
 
     def statement(self, reason: str) -> tuple[str, str]:
-        """Return the kind of evidence and a sentence; with a reason why the search is incomplete, if any."""
+        """Return the kind of evidence and a sentence; `reason` is why the search is incomplete, or ''."""
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
@@ -554,7 +554,7 @@ class GenericSolutions:
 
 
 def _rational_error(t: np.ndarray, values: np.ndarray, degree: int) -> float:
-    """Return the largest error of a rational function fitted to half of the points t (n,), at the others."""
+    """Return the largest error, at half of the points t (n,), of a rational function fitted to the others."""
     from scipy.special import comb
 
     k = np.arange(degree + 1)

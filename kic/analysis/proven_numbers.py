@@ -1,8 +1,8 @@
-"""Largest numbers of complex solutions of position problems that are proven in the literature.
+"""Upper bounds that the literature proves for numbers of complex solutions of position problems.
 
-A planar linkage is solved one Assur group after the other: the smallest sets of links that stand still if
-the links to which they are joined do. The number of its solutions is at most the product of those of the
-groups. A group has as many as the Baranov truss that it forms with one link in place of all others.
+A planar linkage is solved one Assur group after the other. Assur groups are the smallest sets of links that
+are at rest if the links joined to them are. The number of solutions is at most the product over the groups.
+A group has as many as the Baranov truss that it forms with one link in place of all others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kic.transfer.constraint_system import ends_of
 Joints = list[tuple[int, int, bool]]
 Edges = list[tuple[int, ...]]
 
-# numbers of poses of a body on distances from another one, by the joint between them and the distances
+# numbers of poses of a body at given distances from another, by their joint and the number of distances
 _BODIES: dict[tuple[str, int], tuple[int | None, str]] = {
     ("", 6): (40, "six distances: F. Ronga and T. Vust, 1992; C. W. Wampler, 1996"),
     ("spherical", 3): (8, "three distances about a point: C. Innocenti and V. Parenti-Castelli, 1993"),
@@ -35,7 +35,7 @@ _SOURCES = "E. J. F. Primrose, F. Freudenstein and B. Roth, 1967; N. Rojas and F
 
 
 def proven_number(closure: Closure) -> tuple[int, str] | None:
-    """Return the proven largest number of isolated complex solutions, with its source, if it is known."""
+    """Return the proven bound on the number of isolated complex solutions, with its source, or None."""
     t = closure.transfer
     tree, named = t.tree, t.size
     kinds = tree.cols[:, lay.KIND]
@@ -67,9 +67,9 @@ def _arm_number(tree: Tree) -> tuple[int, str]:
 
 
 def _platform_number(closure: Closure) -> tuple[int, str] | None:
-    """Return the largest number of solutions of a body on distances or rods from another one.
+    """Return the largest number of poses of a body at given distances, or on rods, from another one.
 
-    Six determine it, or fewer if a joint connects the two bodies.
+    Six distances determine the pose, or fewer if a joint connects the two bodies.
     """
     found = _distances(closure)
     if found is None:
@@ -93,12 +93,12 @@ def _platform_number(closure: Closure) -> tuple[int, str] | None:
 
 
 def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None:
-    """Return the distances of a body from another one, how many are rods, and the type of their joint.
+    """Return the distances between two bodies, the number of rods among them, and the type of their joint.
 
     Each distance has a frame and a point on each body, or None where they do not matter. Given coordinates
-    stand still. A rod has a universal and a spherical joint. A link with a revolute and a spherical joint
+    are at rest. A rod has a universal and a spherical joint. A link with a revolute and a spherical joint
     moves a point on a circle, as two distances do. A given translation of a free joint is a distance from a
-    point at infinity. The result is None for other mechanisms.
+    point at infinity. Return None for other mechanisms.
     """
     t = closure.transfer
     tree, drawing = t.tree, t.tree.description
@@ -146,7 +146,7 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
 
 
 def _planar_number(closure: Closure) -> tuple[int, str] | None:
-    """Return the largest number of solutions of a planar linkage, and the groups of which it consists."""
+    """Return the largest number of solutions of a planar linkage, with its groups and sources."""
     joints, numbers = _planar_joints(closure), list[int]()
     if not joints:
         return None
@@ -171,7 +171,7 @@ def _planar_number(closure: Closure) -> tuple[int, str] | None:
 
 
 def _triangle(joints: Joints) -> tuple[int, int, int] | None:
-    """Return three joints that connect three links in pairs, which makes them one link, if there are any."""
+    """Return three joints that connect three links in pairs and so make them one link, or None."""
     at = {frozenset((a, b)): n for n, (a, b, _) in enumerate(joints)}
     links = {link for pair in at for link in pair}
     for a, b in (tuple(pair) for pair in at if len(pair) == 2):
@@ -183,7 +183,7 @@ def _triangle(joints: Joints) -> tuple[int, int, int] | None:
 
 
 def _planar_joints(closure: Closure) -> Joints | None:
-    """Return the joints of a planar linkage whose inputs stand still; None for what is no such linkage.
+    """Return the joints of a planar linkage with its inputs at rest; None for other mechanisms.
 
     A given distance is a link with two hinges, a given component of a point a slider with one, and a given
     angle a link with two prismatic joints.
@@ -198,7 +198,7 @@ def _planar_joints(closure: Closure) -> Joints | None:
     count = tree.size + 1  # link n + 1 is that of frame n
 
     def add_link(a: int, b: int, first: bool, second: bool) -> None:
-        """Add a link between two others; True for prismatic joints."""
+        """Join links a and b by a link with two joints, prismatic if `first` or `second` is True."""
         nonlocal count
         joints.extend([(a, count, first), (count, b, second)])
         count += 1
@@ -247,13 +247,13 @@ def _planar_joints(closure: Closure) -> Joints | None:
 
 
 def _assur_groups(joints: Joints) -> list[Edges] | None:
-    """Return the links that the joints of each Assur group connect, 0 for others.
+    """Return for each Assur group the pairs of links that its joints connect; links outside it are 0.
 
-    The result is None if the joints do not determine all links.
+    Return None if the joints do not determine all links.
 
-    A matching gives each condition of a joint to a coordinate of a link, which has three. The groups are the
-    strongly connected components of the links, each of which then depends on those that its conditions
-    connect it with (A. Sljoka, O. Shai, W. Whiteley, ASME IDETC 2011, DETC2011-48146).
+    A matching assigns each condition of a joint to one of the three coordinates of a link. A link depends on
+    those with which its conditions connect it. The groups are the strongly connected components of this graph
+    (A. Sljoka, O. Shai, W. Whiteley, ASME IDETC 2011, DETC2011-48146).
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching

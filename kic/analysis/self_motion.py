@@ -1,13 +1,13 @@
-"""Solutions of a position problem that a motion connects while the values stand still.
+"""Solutions of a position problem that a motion connects at fixed values.
 
 Such solutions lie on one curve, or on a part of higher dimension: the outer axes of an aligned wrist turn
 against each other, and an arm whose wrist is on its first axis turns about it. The Jacobian is singular
 there, but also at isolated multiple solutions, from which no motion starts.
 
-Walks in the null space of the Jacobian decide. A step is corrected to the solutions by Gauss–Newton steps,
-and counts if the correction is small. Its length is bounded by the smallest nonzero singular value, which
-vanishes where parts cross: a walk does not jump to another part that comes close. From the samples of its
-walks, steps towards another solution of the same part arrive there.
+Walks in the null space of the Jacobian sample a part. Gauss–Newton iterations correct each step, which is
+accepted if the correction is small. Its length is bounded by the smallest nonzero singular value, which
+vanishes where parts cross, so that a walk does not jump to another part nearby. Another solution belongs to
+the part if steps from these samples towards it arrive.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kic.transfer.closure import Closure
 
 # singular values below this share of the largest are zero
 NULL_RTOL = 1e-7
-# length of a step (rad, characteristic lengths): over the smallest nonzero singular value of the scaled rows,
-# whose second derivatives are of the order 1; least and largest; and the correction over it
+# length of a step (rad, characteristic lengths): ratio to the smallest nonzero singular value of the scaled
+# rows, whose second derivatives are of order 1; its bounds; and the ratio of the correction to it
 PACE_FACTOR, PACE_MIN, PACE_MAX, CORRECTION_MAX = 0.5, 1e-3, 0.3, 0.5
 # steps of a walk; samples of a part from which others lead towards a solution
 WALK_MAX, STARTS_MAX = 1_000, 4
@@ -42,9 +42,9 @@ class SelfMotion:
         self.turning = closure.transfer.tree.cols[:, lay.KIND] == lay.REVOLUTE
 
     def parts(self, states: np.ndarray, atol: float) -> np.ndarray:
-        """Number the parts (n,) to which solutions (n, S) belong; isolated solutions are parts of their own.
+        """Number the parts (n,) to which solutions (n, S) belong; each isolated solution is a part.
 
-        Solutions closer than `atol` are one. Those not compared before the deadline are isolated.
+        Solutions closer than `atol` count as one, and those not compared before the deadline as isolated.
         """
         part, count = np.full(len(states), -1), 0
         for k in range(len(states)):
@@ -66,7 +66,7 @@ class SelfMotion:
         return steps / t.column_scale
 
     def _null_space(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return projections (B, M, M) on the null space, and bounds (B,) of steps."""
+        """Return projections (B, M, M) onto the null space, and bounds (B,) of steps."""
         s, V = np.linalg.svd(self.closure.rows(states)[1])[1:]
         s = np.pad(s, ((0, 0), (0, V.shape[1] - s.shape[1])))
         null = s < NULL_RTOL * s[:, :1]
@@ -77,7 +77,7 @@ class SelfMotion:
     def _step(
         self, states: np.ndarray, ways: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return states after steps along unit tangents (B, M), shorter ones if need be; and a mask (B,)."""
+        """Return states after steps along unit tangents (B, M), shortened if necessary; and a mask (B,)."""
         ends, arrived = states.copy(), np.zeros(len(states), dtype=bool)
         k = np.arange(len(states))
         while k.size:
@@ -91,7 +91,7 @@ class SelfMotion:
         return ends, arrived
 
     def _walk(self, state: np.ndarray) -> np.ndarray:
-        """Return states (n, S) on the part of a solution (S,), which is the first, by walks both ways."""
+        """Return states (n, S) on the part of a solution (S,), from it on, by walks in both directions."""
         start, bound = self._null_space(state[None])
         N = np.linalg.svd(start[0])[2][: round(np.trace(start[0]))]
         ways = np.concatenate([N, -N])

@@ -1,4 +1,4 @@
-"""Design sensitivities: derivatives of any result with respect to the numbers of a description."""
+"""Design sensitivities: derivatives of any result with respect to the parameters of a description."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number of a description: its part, the field, and the change of the field with the number."""
+    """Parameter of a description: its part, the field, and the direction in which it changes the field."""
 
     part: str
     key: str
@@ -41,7 +41,7 @@ class Parameter:
 
 
 def parameters_of(part: Part) -> Iterator[tuple[str, Parameter]]:
-    """Yield names and locations of the numbers of a part, and of the angles by which its axes can turn."""
+    """Yield names and parameters of a part: its numbers, and the angles by which its axes can turn."""
     for key in _KEYS:
         value = vars(part).get(key)
         # dry friction in a joint is data without effect
@@ -79,7 +79,7 @@ def _count(part: Part, key: str, count: int) -> int:
 
 
 def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
-    """Return the parameter of a name.
+    """Return the parameter with a name.
 
     Raise `UnknownNameError` or `InputError` if there is none, with the candidates.
     """
@@ -125,7 +125,7 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
 
 
 def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: float) -> Mechanism:
-    """Return the mechanism with an imaginary step in some numbers, each times its weight."""
+    """Return the mechanism with an imaginary step in some parameters, scaled by their weights."""
     directions: dict[tuple[str, str], np.ndarray] = {}
     for name, weight in weights.items():
         number = find_parameter(mechanism, name)
@@ -158,16 +158,16 @@ def sensitivity(
 ) -> np.ndarray:
     """Return the derivative of any result with respect to the numbers from which a mechanism is made.
 
-    Exact, by complex step, as `Mechanism.sensitivity`, which differentiates by numbers of a description.
+    It is exact, by complex step. `Mechanism.sensitivity` differentiates with respect to parameters of a part.
 
     Parameters
     ----------
     make : callable
         Makes a mechanism from numbers x (K,), such as link lengths or DH rows. It is called with complex x
         and must use analytic functions of NumPy: no abs, no ``float``, no branches on signs that matter.
-        Those of `kic.linkages` that make linkages are analytic in lengths, angles and masses.
+        The functions of `kic.linkages` that make linkages are analytic in lengths, angles and masses.
     of : callable
-        Computes the result from the mechanism that it is given, and returns an array of any shape.
+        Computes the result, an array of any shape, from a mechanism.
     x : (K,) array_like
         Numbers.
 
@@ -179,15 +179,15 @@ def sensitivity(
     Raises
     ------
     InputError
-        For a function that is none, numbers of another shape, a mechanism that does not depend on a number,
-        results as in `Mechanism.sensitivity`, and a linkage drawn with links in line or equal lengths, where
-        its reference configuration has no derivative.
+        For arguments that are not functions, numbers of another shape, a mechanism that does not depend on a
+        number, results as in `Mechanism.sensitivity`, and a linkage described with links in line or equal
+        lengths, where its reference configuration has no derivative.
     KicError
         Any error that `make` or `of` raises.
 
     Examples
     --------
-    The weight of a pendulum, by its length:
+    The load of a pendulum, differentiated with respect to its length:
 
     >>> def pendulum(x):
     ...     rod = kic.Body("rod", mass=2.0, com=(x[0], 0, 0), inertia=(0, 0.1, 0.1))
@@ -196,7 +196,7 @@ def sensitivity(
     >>> kic.sensitivity(pendulum, lambda m: m.at([0.0]).dynamics().load, [0.5]).tolist()
     [[-19.62]]
 
-    The angle of a rocker, by the lengths of ground and crank:
+    The angle of a rocker, differentiated with respect to the lengths of ground and crank:
 
     >>> def four_bar(x):
     ...     return kic.linkages.four_bar(ground=x[0], crank=x[1], coupler=3.5, rocker=3.0)
@@ -235,7 +235,7 @@ def _derivatives(
     of: Callable[[Mechanism], Any],
     reference: Callable[[], Mechanism],
 ) -> np.ndarray:
-    """Return the derivatives of a result by the steps of designs, one below the other."""
+    """Return the derivatives of a result for the stepped designs, stacked along the first axis."""
     found = [_derivative(label, design, of) for label, design in designs]
     if not found:
         return np.empty((0, *np.shape(of(reference()))))
@@ -247,7 +247,7 @@ def _derivatives(
 
 
 def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
-    """Return the label of a parameter, and the weights of the numbers that it moves."""
+    """Return the label of a parameter, and the weights of the numbers that it changes."""
     if isinstance(one, str):
         find_parameter(m, one)
         return f"'{one}'", {one: 1.0}

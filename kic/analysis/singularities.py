@@ -1,9 +1,9 @@
-"""Singular configurations: rank loss of inputs, outputs or closure, and the motions free or lost there.
+"""Singular configurations: rank loss of inputs, outputs or closure, and the free or lost motions.
 
 After Gosselin and Angeles (1990), with the closure as a separate kind. At a singularity of the inputs (their
-second type) the mechanism moves while the inputs are at rest. At one of the outputs (their first type) the
-outputs lose a direction in every motion. At one of the closure its conditions depend on one another, and
-motions meet.
+second type) the mechanism can move while the inputs are at rest. At a singularity of the outputs (their first
+type) the outputs lose a direction in every motion. At a singularity of the closure its conditions are
+dependent, and motions meet.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LISTED_COMPONENTS_MAX = 6
 
 @dataclass(frozen=True, repr=False)
 class Singularity:
-    """One singular configuration; printed, a sentence.
+    """One singular configuration, printed as a sentence.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class Singularity:
     configuration : Configuration
         The closed configuration.
     between : tuple of tuple of int
-        The two neighbouring members of the batch between which it lies, or the one member that is singular
-        itself or near which it was found. If the second has no configuration, the continuation of the inputs
+        The two neighbouring members of the batch between which it lies, or the member that is singular or
+        near which it was found. If the second has no configuration, the continuation of the inputs
         towards it ends at the singularity or beyond it.
     measure : float
-        The measure there, zero except for round-off.
+        Measure at the singularity, zero except for round-off.
     dof : int
         Degrees of freedom to first order.
     motion : dict of str to float
@@ -55,8 +55,8 @@ class Singularity:
         freedom, are at rest. The largest is 1; lengths are in units of the characteristic length. Empty where
         several motions meet.
     direction : dict of str to float
-        Lost direction of the inputs or outputs: the sum of their rates, each times its number, is zero in
-        every motion.
+        Coefficients of the lost direction of the inputs or outputs: the sum of coefficients times rates is
+        zero in every motion.
     """
 
     kind: str
@@ -113,8 +113,8 @@ class Singularities(Printable):
     """Singular configurations found between the members of a batch, and the measures of all members.
 
     Made by `Configuration.singularities`. Iterable. The configurations are located on first access, along the
-    straight segments between neighbours in the tangent space of the closed configurations. For several
-    degrees of freedom, singular configurations form lines or surfaces, of which these are points. A measure
+    straight segments between neighbours in the tangent space of the closed configurations. With several
+    degrees of freedom, singular configurations form lines or surfaces; these are points on them. A measure
     that touches zero between members without a change of sign is found only if the measure of a member is a
     local minimum.
 
@@ -123,10 +123,10 @@ class Singularities(Printable):
     inputs, outputs : tuple of str
         Rows that drive the mechanism, and rows of interest.
     measures : dict of str to (...) ndarray
-        For "inputs", "outputs" and "closure", where present, the smallest singular value at every member: of
-        the scaled rows on the orthonormal motions that the closure leaves, as in
-        `Mobility.independent_sets`; of the closure's own conditions relative to the largest. Dimensionless;
-        0 where singular, NaN for members without a configuration or with a distance of length zero.
+        For "inputs", "outputs" and "closure", where present, the smallest singular value at every member. For
+        rows it is that of the scaled rows on the orthonormal motions that the closure allows, as in
+        `Mobility.independent_sets`. For the closure it is relative to the largest. Dimensionless; 0 where
+        singular, NaN for members without a configuration or with a distance of length zero.
 
     Examples
     --------
@@ -281,7 +281,7 @@ class Singularities(Printable):
             )
 
     def _measures_sheet(self) -> Summary:
-        """Return a table of the smallest measures, for which nothing is searched."""
+        """Return a table of the smallest measures, without a search."""
         name = self._model.description.name
         sheet = Summary(f"{name}: singular configurations between the members of a batch {self.batch}")
         smallest = []
@@ -303,7 +303,7 @@ class Singularities(Printable):
         return sheet
 
     def summary(self) -> Summary:
-        """Return a labelled account."""
+        """Return a labelled summary of the singularities."""
         sheet = self._measures_sheet()
         if not self.batch:
             return sheet

@@ -1,7 +1,7 @@
 """Search for singular configurations in a batch: sign changes between neighbours, and minima near zero.
 
-Closed configurations near one of them are described by their coordinates in its tangent space, the
-orthonormal motions that the closure leaves. In this chart no coordinate of the mechanism has to be regular.
+Closed configurations near a given one are described by coordinates in its tangent space, the orthonormal
+motions that the closure allows. In this chart no coordinate of the mechanism has to be regular.
 With N that basis and C independent closure rows, the tangent X of the chart follows from [Nᵀ; C] X = [1; 0].
 Rows s of as many coordinates as degrees of freedom have det(s X) = 0 where they lose rank, and
 det [Nᵀ; C] = 0 where the closure does. Both are smooth along a segment and change sign with the singularity.
@@ -77,7 +77,7 @@ def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
 
 @dataclass
 class ChartSegments:
-    """Segments from configurations to others that are near."""
+    """Segments from configurations to nearby ones."""
 
     closure: Closure  # the equations
     start: TangentSpace  # start of each segment
@@ -114,7 +114,7 @@ class ChartSegments:
         return np.concatenate([np.swapaxes(self.start.basis, 1, 2), closing], axis=1)
 
     def sign_function(self, states: np.ndarray, rows: slice | None) -> np.ndarray:
-        """Return a function (E,) that changes sign where the rows (None: the closure) lose rank."""
+        """Return values (E,) of a function that changes sign where the rows (None: the closure) lose rank."""
         G = self.closure.rows(states)[1]
         W, W0 = self.square(G), self.square(self.start.G)
         if rows is None:
@@ -238,7 +238,7 @@ class BranchTargets:
 
 @dataclass(frozen=True)
 class BranchEnd:
-    """Last configuration (S,) of a continuation between two members, and whether it stopped there."""
+    """Last configuration (S,) of a continuation between two members; `stopped` if it was not completed."""
 
     member: int
     after: int
@@ -255,7 +255,7 @@ class InputSegment:
     direction: np.ndarray
 
     def residual(self, state: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residual (p,) of the inputs at a state (S,) after a distance, and its first order."""
+        """Return the residual (p,) of the inputs, at a distance along the segment, at a state (S,); and G."""
         values, G = self.closure.rows(state[None])
         first = len(self.direction)
         goal = self.start.copy()
@@ -331,7 +331,7 @@ class SingularitySearch:
 
     @cached_property
     def _edges(self) -> np.ndarray:
-        """Array (E, 2) of neighbours, by member, that both have a configuration."""
+        """Array (E, 2) of pairs of neighbouring members that both have a configuration."""
         pairs = [np.stack(pair, axis=1) for pair in self._pairs()]
         every = np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.intp)
         return every[(self._number[every] >= 0).all(axis=1)]
@@ -343,7 +343,7 @@ class SingularitySearch:
 
     @cached_property
     def _segments(self) -> tuple[ChartSegments, np.ndarray]:
-        """Return segments between neighbours, without those that end where the closure is singular."""
+        """Pair of segments between neighbours with a regular closure, and of pairs that are not connected."""
         edges = self._segment_edges
         a, b = (self._tangent_space.take(self._number[edges[:, k]]) for k in (0, 1))
         segments, lost = between(self.closure, a, b)
@@ -351,7 +351,7 @@ class SingularitySearch:
 
     @cached_property
     def _segment_edges(self) -> np.ndarray:
-        """Array (E, 2) of neighbours of the segments, in the order of their numbers."""
+        """Array (E, 2) of pairs of members to which `ChartSegments.edge` refers."""
         edges = self._edges
         return edges[~self._is_singular("closure")[edges].any(axis=1)] if "closure" in self.spans else edges
 
@@ -414,7 +414,7 @@ class SingularitySearch:
         return float(distance(t.tree, a[None], b[None], t.column_scale).max(initial=0.0))
 
     def _sign_changes(self, kind: str) -> Iterator[SingularPoint]:
-        """Yield sign changes between neighbours, and between members and the ends of continuations."""
+        """Yield singular points at sign changes between neighbours, and towards the ends of continuations."""
         for segments, edges in ((self._segments[0], self._segment_edges), self._end_segments):
             zero = self._is_singular(kind)[edges].any(axis=1)
             some = segments.take(~zero[segments.edge])

@@ -172,7 +172,7 @@ def four_bar(
 ) -> Mechanism:
     """Make a four-bar linkage from its lengths.
 
-    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). A and D measure the
+    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). A and D are the
     angles of crank and rocker from the line of the ground pivots, the x axis.
 
     Parameters

@@ -27,7 +27,7 @@ def three_rrr(
 ) -> Mechanism:
     """Make a planar 3-RRR robot: three driven arms move a platform in the plane.
 
-    Hinges A1, A2, A3 of the arms are at 90°, 210° and 330° on the base, and C1, C2, C3 of the rods at the same
+    Hinges A1, A2, A3 of the arms are at 90°, 210° and 330° on the base, C1, C2, C3 of the rods at the same
     angles on the platform. Bk is the elbow. Ak is the angle of the arm from the x axis. In the reference
     configuration the platform is centred, and every elbow is to the right of the line from Ak to Ck.
 

@@ -344,8 +344,8 @@ def peaucellier(
     """Make the cell of Peaucellier and Lipkin: the point "tip" moves exactly along a straight line.
 
     Bars OA and OB are long; AP, BP, AQ and BQ are the sides of a rhombus. The crank CP about C passes through
-    O, so that "tip" at Q moves along x = (long² − short²) / (2 crank). Joints at points that several bars share are
-    numbered: O1, O2, A1 …
+    O, so that "tip" at Q moves along x = (long² − short²) / (2 crank). Joints at points of
+    several bars are numbered: O1, O2, A1 …
 
     Parameters
     ----------

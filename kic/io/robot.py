@@ -170,7 +170,7 @@ class Robot:
     gravity: tuple[float, ...] | None = None
     """Acceleration of gravity; None for the default of `Mechanism`."""
     starts: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Joint values from which the loops may be closed, by name of the start; excludes the zero of the file."""
+    """Joint values of starts, by name, from which the loops may be closed; without the zero of the file."""
     chosen: str = ""
     """Name of the only start to use; "" allows all."""
     remarks: list[str] = field(default_factory=list)

@@ -184,7 +184,7 @@ class _Model:
         self._span([link.get("name") for link in links], joints, floating_base and not fixed, fixed)
 
     def _place(self, links: list[Element]) -> None:
-        """Set the pose of the model, which may be given for one of its frames, and the link that carries it."""
+        """Set the pose of the model, which may refer to one of its frames, and the link that carries it."""
         names = [link.get("name") for link in links]
         carrier = self.element.get("canonical_link", "") or names[0]
         if carrier not in names:
@@ -469,7 +469,7 @@ class _Model:
         )
 
     def _add_root(self, name: str, link: str, pose: Mapping[str, np.ndarray], floating: bool) -> None:
-        """Add a fixed or free joint from the world to a link; its free coordinates are the pose of the link."""
+        """Add a free or fixed joint from the world to a link; free coordinates are the pose of the link."""
         T = np.eye(4) if floating else pose[link]
         self.robot.add(RobotJoint(name, "free" if floating else "fixed", WORLD, link, T, 0))
 

@@ -287,7 +287,7 @@ def _transmissions(root: Element, robot: Robot) -> None:
 def _differential(a: list[float], j: list[float]) -> list[tuple[float, float]]:
     """Return the ratios of two shafts to two joints, from the reductions of actuators and joints.
 
-    These are the rates of transmission_interface::DifferentialTransmission. Its efforts transmit the same power.
+    These are the rates of transmission_interface::DifferentialTransmission. Its efforts have equal power.
     """
     return [(a[0] * j[0], a[0] * j[1]), (a[1] * j[0], -a[1] * j[1])]
 

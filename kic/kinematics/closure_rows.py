@@ -40,7 +40,7 @@ class _Between:
         return Item(lay.POINT, self._b, self._a, self._there, self._here)
 
     def in_plane(self, u: np.ndarray) -> Item:
-        """Return the component of this difference along a direction of the first body."""
+        """Return the component of the difference of the points along a direction of the first body."""
         direction = tuple(self._tree.local_vector(self._a, self._axes[0] @ u))
         return Item(lay.DOT2, self._b, self._a, self._there, self._here, direction)
 
@@ -55,8 +55,8 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     """Return the holonomic constraint rows of a cut joint, which are zero when the loop is closed.
 
     Points coincide, directions stay perpendicular, or a direction stays perpendicular to a difference of
-    points. Redundant rows of a loop are kept; a rank decision selects among them. Where the loop is open, the
-    joint is described in a frame of its own, and `ends` are the poses of this frame in the two bodies.
+    points. Redundant rows of a loop are kept; a rank decision selects among them. If the loop is open,
+    `ends` are the poses in the two bodies of the frame that describes the joint.
     """
     between = _Between(tree, joint.bodies, joint.at, ends)
     coincide, in_plane, perpendicular = between.coincide, between.in_plane, between.cosine
@@ -86,9 +86,9 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
 
 
 def relative_axes(tree: Tree, bodies: Iterable[str]) -> list[Item]:
-    """Return the nine cosines of the axes of the second body, one after the other, with those of the first.
+    """Return the nine cosines between the axes of the second body, one after the other, and of the first.
 
-    The axes are those of the world in the reference configuration.
+    The axes are world axes in the reference configuration.
     """
     between = _Between(tree, bodies)
     return [between.cosine(a, b) for b in np.eye(3) for a in np.eye(3)]
@@ -97,7 +97,7 @@ def relative_axes(tree: Tree, bodies: Iterable[str]) -> list[Item]:
 def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float | None = None) -> list[Item]:
     """Return the row of a coupling, one item for each coordinate with its ratio.
 
-    It is the sum of the coupling minus its value, by default that of the reference configuration.
+    The row is the sum of the coupling minus its value, by default that of the reference configuration.
     """
     made = list[Item]()
     for coordinate, ratio in terms:
@@ -180,7 +180,7 @@ def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int
     owners : list of str
         Part to which each row belongs.
     offsets : tuple of (int, float)
-        Rows that read a constant when closed, and the constant that is added: minus the length of a rod.
+        Rows that are constant when closed, and the constant to add: minus the length of a rod.
     """
     drawing = tree.description
     made = [(joint.name, closure_items(tree, joint)) for joint in tree.cuts]
@@ -243,7 +243,7 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
         add_translation(axis2)
         add_rotation(a, b, np.cross(axis, axis2), sine_and_cosine(np.cross(axis, axis2)))
     if joint.type == "universal":
-        # each axis is fixed in its own body, and they stay perpendicular
+        # each axis is fixed in one body, and they stay perpendicular
         third = np.cross(axis, axis2)
         add_rotation(a, b, axis, [cosine(third, axis2), cosine(axis2, axis2)])
         add_rotation(b, a, -axis2, [cosine(axis, third), cosine(axis, axis)])

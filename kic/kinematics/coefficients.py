@@ -34,7 +34,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
     Attributes
     ----------
     rows, columns : tuple of str
-        Names of the P rows (dependents) and of the M coordinates; those of the coordinates are unique.
+        Names of the P rows (dependents) and of the M coordinates; names of coordinates are unique.
     values : (..., P) ndarray or None
         Values of the rows, NaN for angular velocities; None if unknown, as after `inverse`.
     G : (..., P, M) ndarray
@@ -51,7 +51,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         Sizes of rows and columns in the mechanism, with which `condition` and `inverse` distinguish motion
         from round-off. All methods keep them. Coefficients made from arrays have None: their own entries
         set the sizes, and a row or column of round-off counts as motion. In a composition or stack with
-        coefficients of a mechanism, such numbers count as exact and get their sizes from these.
+        coefficients of a mechanism, they count as exact and take their sizes from these.
 
     Examples
     --------
@@ -263,7 +263,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         Parameters
         ----------
         inner : Coefficients
-            Coefficients whose rows include all columns of these, in any order. Batches broadcast; the
+            Coefficients whose rows include all columns of `self`, in any order. Batches broadcast; the
             result has the lower order.
 
         Raises
@@ -327,7 +327,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         return Coefficients(self.columns, self.rows, *_three(jet), quasi=self.quasi, scaling=scaling)
 
     def matched(self, names: tuple[str, ...]) -> Coefficients:
-        """Return the rows of exactly these names, in this order.
+        """Return the rows with exactly these names, in this order.
 
         Raises
         ------
@@ -395,7 +395,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         )
 
     def summary(self, order: int | None = None) -> Summary:
-        """Return labelled tables of everything up to an order, by default at most 2."""
+        """Return labelled tables of values and coefficients up to an order, by default at most 2."""
         upto = min(self.order, 2 if order is None else check_order(order))
         count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
         sheet = Summary(f"{count} with respect to {', '.join(self.columns)}")
@@ -422,7 +422,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
 
 
 def expect(name: str, value: Any) -> Coefficients:
-    """Return coefficients; other objects raise `InputError`."""
+    """Return `value`, or raise `InputError` unless it is a `Coefficients`."""
     remedy = "Make them of arrays by kic.Coefficients(rows, columns, G, H, D)."
     return instance(name, value, Coefficients, remedy)
 
@@ -445,7 +445,7 @@ def computed_coefficients(
 
 
 def tensor(name: str, value: Any, *shape: int) -> np.ndarray:
-    """Return an array that ends in a shape; arrays of the kernels pass without further checks."""
+    """Return an array whose shape ends in `shape`; arrays of the kernels need no further checks."""
     if type(value) is np.ndarray and value.dtype.char in "dDO" and value.shape[-len(shape) :] == shape:
         return value
     return as_array(name, value, *shape, finite=False)

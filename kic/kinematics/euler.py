@@ -1,10 +1,10 @@
 """Euler angles of frames, bodies and ball joints as rows, in the notation of SciPy's `Rotation.as_euler`.
 
-With axes a₁, a₂, a₃ of a rotation R = R(a₁, θ₁) R(a₂, θ₂) R(a₃, θ₃), the outer angles are those of two
-components of R e(a₃) and of Rᵀ e(a₁), and the middle one is the arcsine of e(a₁) · R e(a₃). All are
-products of a direction of one frame with one of the other, so that they have coefficients of every order.
+For a rotation R = R(a₁, θ₁) R(a₂, θ₂) R(a₃, θ₃), two components of R e(a₃) give the outer angle, and two of
+Rᵀ e(a₁) the inner one. The middle angle is the arcsine of e(a₁) · R e(a₃). All components are products of a
+direction of one frame with a direction of the other, so that they have coefficients of every order.
 
-Near gimbal lock the two components of the outer and the inner angle are small, and lose digits.
+Near gimbal lock the components of the outer and the inner angle are small and lose digits.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def gimbal_condition(sines: Iterable[int], values: np.ndarray) -> np.ndarray:
 def gimbal_errors(sines: Iterable[int], values: np.ndarray, tensors: Sequence[np.ndarray] = ()) -> np.ndarray:
     """Return the largest relative errors (B,) of Euler angles and their derivatives, from tables of rows.
 
-    Near gimbal lock, the error ε of direction cosines turns the outer and the inner angle by ε κ, with κ
-    the inverse of the distance. Derivatives of order k are sums of products of those of direction cosines
-    with powers of κ up to k, and their errors have the factor ε κ. They are compared with the largest
-    derivative; at least with the power of the first order of direction cosines.
+    Near gimbal lock, an error ε of direction cosines changes the outer and the inner angle by ε κ, where κ
+    is the inverse distance to it. Derivatives of order k are sums of products of derivatives of direction
+    cosines with powers of κ up to k; their errors have the factor ε κ. Errors are relative to the largest
+    derivative, or to the k-th power of the first order of direction cosines if it is larger.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def gimbal_errors(sines: Iterable[int], values: np.ndarray, tensors: Sequence[np
 def check_gimbal(name: str, labels: Iterable[str], error: np.ndarray) -> np.ndarray:
     """Return errors (B,) of Euler angles, or raise `SingularError` if one exceeds `DIGITS_LOST`.
 
-    `name` is that of the mechanism; Euler angles among the `labels` of rows are named in the error.
+    `name` is the name of the mechanism. The error names the Euler angles among the row `labels`.
     """
     failed = np.flatnonzero(error > DIGITS_LOST)
     if failed.size:

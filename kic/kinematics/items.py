@@ -31,18 +31,17 @@ def heights(items: Iterable[Item]) -> list[int]:
 
 @dataclass(frozen=True)
 class Part:
-    """Items of a name, labels of their rows, and data for the values of these rows."""
+    """Items of one name, labels of their rows, and data for the values of these rows."""
 
     # items, with consecutive rows. Rows without label serve only to compute others.
     items: list[Item]
     labels: list[str]  # names of rows
     valued: list[bool]  # True for each labelled row that has a value
     # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine
-    # and cosine rows, and its value in the reference configuration. A cosine row of −1 is the length of
+    # and cosine rows, and its value in the reference configuration. A cosine row of −1 is the norm of
     # the rows 3 and 2 before the sine (see `euler`).
     angles: tuple[tuple[int, int, int, float], ...] = ()
-    # (row, reference value): rows computed as zero in the reference configuration, and their value
-    # there
+    # (row, reference value): rows computed as zero in the reference configuration, and their value there
     offsets: tuple[tuple[int, float], ...] = ()
     labelled: tuple[int, ...] | None = None
     """Rows with labels; None for the first ones."""

@@ -102,7 +102,7 @@ class Jet:
         return evaluate_form(self.G, (j,)) + evaluate_form(mixed, (a, v)) + evaluate_form(D, (v, v, v))
 
     def needed(self, name: str, order: int) -> np.ndarray:
-        """Return a tensor; if it was not computed, raise an error with its order as the remedy."""
+        """Return a tensor, or raise an error with the required order if it was not computed."""
         tensor = getattr(self, name)
         if tensor is None:
             message = (
@@ -116,7 +116,7 @@ class Jet:
 def compose(outer: Tensors, inner: Tensors) -> Tensors:
     """Return the jet of u(φ(q)) from the jets of u(φ) and φ(q), to the order that both have.
 
-    With A, B, C of the inner map; (3-22) and (3-26) are this with an inverse as inner map::
+    A, B, C are G, H, D of the inner map, which is an inverse in (3-22) and (3-26)::
 
         G'_a   = G_n A_na
         H'_ab  = H_mn A_ma A_nb + G_n B_nab
@@ -141,9 +141,9 @@ def compose(outer: Tensors, inner: Tensors) -> Tensors:
 def invert(jet: Tensors) -> Tensors:
     """Return the jet of the inverse of a square map to third order (3-15, 3-19, 3-47).
 
-    Generalized products lead from (3-17) and (3-18) to (3-19), as here. Of (3-47) the source states only the
-    arguments. One matrix inverse serves all orders. Members with entries that are not finite become NaN.
-    The condition is not checked: see `diagnose`.
+    Generalized products lead from (3-17) and (3-18) to (3-19), as here. The source gives only the arguments
+    of (3-47). One matrix inverse serves all orders. Members with entries that are not finite become NaN. The
+    condition is not checked: see `diagnose`.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def stack(parts: list[Tensors], batch: tuple[int, ...]) -> Tensors:
 
 
 def _third(H: np.ndarray, D: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return the third order of a composition without G_n C_ncab, the unknown of an inversion."""
+    """Return the third order of a composition without G_n C_ncab, which is unknown in an inversion."""
     first = np.swapaxes(contract(np.swapaxes(H, -1, -2), A, 2, 1), -1, -2)  # H_mn A_ma at [p, a, n]
     second = np.swapaxes(contract(H, A, 2, 1), -1, -2)  # H_mn A_nb at [p, b, m]
     cab = contract(first, B, 2, 2)
@@ -285,7 +285,7 @@ def diagnose(
 
 
 def _equilibrated(signed: np.ndarray, rounding: np.ndarray | None) -> np.ndarray:
-    """Scale matrices (n, P, M) of unknown units by their own rows and columns, with round-off set to zero."""
+    """Scale matrices (n, P, M) of unknown units by norms of rows and columns, with round-off set to zero."""
     a = np.abs(signed)
     floor = ZERO_ENTRY_RTOL * a.max(axis=(1, 2), keepdims=True)
     if rounding is not None:

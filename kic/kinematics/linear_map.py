@@ -10,7 +10,7 @@ from kic.kernels import layout as lay
 
 
 class LinearMap:
-    """Map φ̇ = A q̇ of constant A (M, m) from rates of coordinates to those of a tree.
+    """Map φ̇ = A q̇ with constant A (M, m) from rates of coordinates to those of a tree.
 
     `couplings` are the terms of all couplings: column, 1 if it is the last of its coupling, factor, constant.
 

@@ -48,7 +48,7 @@ class Rows:
     distances: tuple[str, ...] = ()
 
     def complete(self, values: np.ndarray) -> np.ndarray:
-        """Complete the values (..., height) in place: reference values, and angles of cut joints by atan2."""
+        """Add reference values to values (..., height) in place, and set angles of cut joints by arctan2."""
         for row, reference in self.offsets:
             values[..., row] += reference
         if self.angles and values.dtype.kind == "O":
@@ -80,23 +80,23 @@ class Rows:
 
     @cached_property
     def euler(self) -> tuple[int, ...]:
-        """Tuple of the sine rows of the middle ones of Euler angles."""
+        """Sine rows of the middle Euler angles."""
         return tuple([sine for _, sine, cosine, _ in self.angles if cosine < 0])
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
-        """Return differences (..., P) of the rows; those of angles of cut joints are reduced to ±π."""
+        """Return differences (..., P) of the rows, reduced to ±π for angles of cut joints."""
         return apart - self.turns * np.round(apart.real / (2 * np.pi))
 
     @cached_property
     def turns(self) -> np.ndarray:
-        """Full turns (P,) of the rows: 2π of angles of cut joints, 0 of others."""
+        """Period (P,) of the rows: 2π for angles of cut joints, 0 for others."""
         angles = {row for row, *_ in self.angles}
         rows = range(self.height) if self.select is None else self.select
         return np.array([row in angles for row in rows]) * 2 * np.pi
 
 
 def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
-    """Return the rows of names, such as ``("tip", "hand.wx", "A")``.
+    """Return the rows for names, such as ``("tip", "hand.wx", "A")``.
 
     Raise `UnknownNameError` or `InputError` for an unknown name, or a part without such rows.
     """

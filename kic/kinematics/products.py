@@ -10,12 +10,11 @@ without indices::
     [L]ᵀ[C][R]    bilinear(C, L, R)        (N, J, K)    Σ C[n,a,b] L[a,j] R[b,k]
     bᵀ[C]b        form(C, b, b)            (N,)         Σ C[n,i,j] b[i] b[j]
 
-Batch axes stand in front and broadcast. Transposes are never conjugated, which keeps complex steps. The
+Batch axes come first and broadcast. Transposes are never conjugated, which keeps complex steps. The
 scalar type is kept: float, complex, or objects such as SymPy's.
 
-The functions above are for learning and for work by hand: they check their arguments and have the names of
-the source. kic itself computes with `contract`, `transform` and `evaluate_form`, which they call; jets,
-coefficients and dynamics need no checks there.
+The functions above are for learning and for work by hand: they check their arguments and use the names of the
+source. They call `contract`, `transform` and `evaluate_form`, which kic itself uses without checks.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
 def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
-    """Compute the generalized dot product [A] • [T], sums of the planes of T (Appendix A.3, A.4).
+    """Compute the generalized dot product [A] • [T], weighted sums of the planes of T (Appendix A.3, A.4).
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
 
 
 def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
-    """Compute a multilinear form: sum each index of T but the first with its own vector (Appendix A.2).
+    """Compute a multilinear form: contract each index of T after the first with a vector (Appendix A.2).
 
     The quadratic form bᵀ[C]b is ``form(C, b, b)``. The jerk (2-44) has D(q̇, q̇, q̇) = ``form(D, qd, qd, qd)``
     and q̈ᵀ([H] + 2[H]ᵀ)q̇ = ``form(H, qdd, qd) + 2 * form(H, qd, qdd)``.
@@ -180,7 +179,7 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
     T : (..., N, M1, ..., Mk) array_like
         Array with one index after N for each of the `vectors`. Axes in front of N are batch axes.
     *vectors : (..., Mi) array_like or None
-        Vector of each index, in order. None leaves that index open: q̇ᵀ[H] is ``form(H, qd, None)`` and
+        Vectors for the indices, in order. None leaves that index open: q̇ᵀ[H] is ``form(H, qd, None)`` and
         q̇ᵀ[H]ᵀ is ``form(H, None, qd)``.
 
     Returns
@@ -214,7 +213,7 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
 def contract(X: np.ndarray, T: np.ndarray, left: int, right: int) -> np.ndarray:
     """Sum the last index of X (..., *left, N) with the first of T (..., N, *right); core of `dot`.
 
-    `left` and `right` are the numbers of the indices that remain.
+    `left` and `right` are the numbers of remaining indices.
 
     Examples
     --------

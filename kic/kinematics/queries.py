@@ -118,8 +118,8 @@ class Query:
 
     For the arrays see `kic.kernels.layout`. `asked` is the second row of the plan: order, number of rows,
     number of coordinates, requested parts; `system` is the third row. `last` (M + 1, n) is added to the last
-    rows, those of the joint laws and gravity. `linear` is the map from coordinates in which those of the tree
-    are linear; without it, and without a system, they are those of the tree.
+    rows, those of the joint laws and gravity. `linear` maps the coordinates linearly to those of the
+    tree; without it, and without a system, they are the coordinates of the tree.
 
     Attributes
     ----------
@@ -304,9 +304,9 @@ class Query:
 
 
 class Layout:
-    """Places of arrays in the rows of tables (B, width): their starts and shapes.
+    """Layout of arrays in the rows of tables (B, width): their starts and shapes.
 
-    `rows` are those of values, G, H and D; None for other results.
+    `rows` are the output rows of values, G, H and D; None for other results.
     """
 
     def __init__(self, shapes: Iterable[tuple[int, ...]], rows: Rows | None = None) -> None:
@@ -414,7 +414,7 @@ def _moved_by_common_columns(tree: Tree, item: Item) -> bool:
 
 
 def output_query(tree: Tree, rows: Rows, order: int, linear: LinearMap | None = None) -> Query:
-    """Return the query of values, G, H and D of rows, to order 1, 2 or 3, by the tree or by a linear map."""
+    """Return the query of values, G, H and D of rows, to order 1, 2 or 3, in the tree or a linear map."""
     size = tree.size if linear is None else linear.size
     entry = "kinematics" if linear is None else "linear_kinematics"
     if linear is None and order == 1 and not any(_moved_by_common_columns(tree, i) for i in rows.source):

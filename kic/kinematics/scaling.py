@@ -57,7 +57,7 @@ class Scaling:
         return replace(other, error=self.error * np.maximum(1.0, other._size(inverse)))
 
     def _size(self, G: np.ndarray) -> Any:
-        """Return a bound of the rows and columns of G (...), scaled."""
+        """Return a bound (...) of the row and column sums of the scaled G."""
         if G.dtype == object or not G.shape[-1] * G.shape[-2]:
             return 1.0
         return np.abs(self.scaled(G)).max(axis=(-1, -2)) * max(G.shape[-2:])
@@ -66,7 +66,7 @@ class Scaling:
 def composed(outer: Scaling | None, G: np.ndarray, inner: Scaling | None, A: np.ndarray) -> Scaling | None:
     """Return the scaling of G A from those of G (..., P, N) and A (..., N, M); None if both are None.
 
-    A matrix without scaling is exact: the sizes of its rows, or columns, follow from those of the other.
+    A matrix without scaling counts as exact; its sizes of rows or columns follow from the other matrix.
     """
     if outer is None:
         if inner is None:
@@ -135,7 +135,7 @@ def coordinate_limits(
 ) -> np.ndarray:
     """Return `rate_limits` or `effort_limits` (M,), given by name or in order; 1 by default.
 
-    Raise `InputError` if coordinates have different units and no limits, or limits are missing or no
+    Raise `InputError` if coordinates have different units and no limits, or limits are missing or not
     magnitudes. Raise `UnknownNameError` for a name that is not a coordinate.
     """
     if limits is None or is_scalar(limits):

@@ -24,7 +24,7 @@ from kic.numerics.rotations import (
 
 
 def coordinates_of(description: MechanismDescription, inputs: Any) -> np.ndarray:
-    """Return coordinates (..., M) in their order, from an array, a dict of names, or None.
+    """Return coordinates (..., M) in order, from an array, a dict of names, or None.
 
     Raise `InputError` or `UnknownNameError` for a wrong shape, a missing or surplus coordinate, or a
     value that `at` does not accept.
@@ -166,7 +166,7 @@ _FORMS = {
 
 
 def _entries(joint: Joint, value: Any) -> np.ndarray:
-    """Return the coordinates (..., dof) of a joint with several, from one of `_FORMS`."""
+    """Return the coordinates (..., dof) of a joint with several coordinates, from one of `_FORMS`."""
     a = numbers(joint.name, _several(joint, value))
     if a.ndim == 0 or a.shape[-1] != joint.dof:
         raise invalid(
@@ -187,9 +187,9 @@ def _real_entries(description: MechanismDescription, joint: Joint, value: Any) -
 
 
 def _several(joint: Joint, value: Any) -> Any:
-    """Return the value of a joint with several coordinates, from a `Rotation` or `RigidTransform`, too.
+    """Return the coordinates of a joint; convert them from a `Rotation` or `RigidTransform`.
 
-    These are displacements of the second body relative to the first from the reference configuration.
+    These displace the second body relative to the first from the reference configuration.
     """
     if joint.type == "spherical" and hasattr(value, "as_rotvec"):
         return value.as_rotvec() @ ball_axes(joint)
@@ -206,7 +206,7 @@ def _several(joint: Joint, value: Any) -> Any:
 def ball_matrix(description: MechanismDescription, joint: Joint, value: Any) -> np.ndarray:
     """Return the matrix (..., 3, 3) of a spherical joint from a `Rotation` or a vector (..., 3) in its axes.
 
-    It is that of the second body relative to the first, from the reference configuration.
+    It turns the second body relative to the first from the reference configuration.
     """
     from scipy.spatial.transform import Rotation
 
@@ -218,7 +218,7 @@ def ball_matrix(description: MechanismDescription, joint: Joint, value: Any) -> 
 
 
 def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
-    """Return the states (B, S) of coordinates (B, M) in the order of the coordinates."""
+    """Return the states (B, S) of coordinates (B, M) in the order of the mechanism."""
     if phi.dtype == np.float64 and tree.scalar != phi.dtype:
         phi = phi.astype(tree.scalar)
     if tree.to_coordinates is not None:
@@ -229,7 +229,7 @@ def states_of(tree: Tree, phi: np.ndarray) -> np.ndarray:
 
 
 def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
-    """Return a copy of the coordinates (B, M), in their own order, of states (B, S)."""
+    """Return a copy of the coordinates (B, M) of states (B, S), in the order of the mechanism."""
     if tree.balls:
         phi = np.empty((len(states), tree.size), states.dtype)
         columns, entries = tree.single_columns
@@ -242,7 +242,7 @@ def phi_of(tree: Tree, states: np.ndarray) -> np.ndarray:
 
 
 def integrate(tree: Tree, states: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return states (B, S) moved by steps (B, M) of the tree's own coordinates."""
+    """Return states (B, S) moved by steps (B, M) of the tree's coordinates."""
     if not tree.balls:
         return states + step
     moved = states.copy()

@@ -23,7 +23,7 @@ from kic.numerics.rotations import quaternion_from_vector
 
 # sine of the angle below which axes count as parallel; unit vectors are exact to a few eps
 PLANARITY_ATOL = 1e-12
-# one length measures a mechanism, but for what is this much smaller; and smaller still may be rounding
+# share of the extent below which distances count as small, and below which they may be rounding
 SMALL, SMALLEST = 0.1, 1e-7
 
 
@@ -91,10 +91,10 @@ def frame_axes(axis: np.ndarray) -> np.ndarray:
 
 
 def _size_classes(description: MechanismDescription) -> dict[str, int]:
-    """Return the power of ten of the distance from each joint to the nearest ones on its bodies; at most 0.
+    """Return for each joint the power of ten, at most 0, of its distance to the nearest joints of its bodies.
 
-    It is relative to `SMALL` times the extent of all joints. The larger distance of both bodies counts, which
-    is small for joints of a small loop. Joints in one place do not count.
+    It is relative to `SMALL` times the extent of all joints. Of the two bodies, the larger distance counts,
+    which is small for joints of a small loop. Joints at the same position are ignored.
     """
     sizes = dict.fromkeys((joint.name for joint in description.joints), 0)
     placed = [joint for joint in description.joints if joint.at]
@@ -119,7 +119,7 @@ class Tree:
 
     The tree keeps coupled joints first, then those named in `coordinates`. Of the others, joints with the
     most degrees of freedom are cut first, then those far from others: a small loop in a large mechanism is
-    cut once, and has closure rows of its own size. Columns are numbered with parents first, and otherwise in
+    cut once, and keeps small closure rows. Columns are numbered with parents first, and otherwise in
     the order of the coordinates.
 
     Attributes
@@ -174,7 +174,7 @@ class Tree:
 
     @staticmethod
     def _walk(description: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
-        """Return kept joints with parent and child body, parents first, else in coordinate order."""
+        """Return kept joints with parent and child body, parents first, otherwise in coordinate order."""
         rank = {name: i for i, name in enumerate(description.coordinates)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}
         for i, joint in enumerate(description.joints):
@@ -311,7 +311,7 @@ class Tree:
 
     @cached_property
     def paths(self) -> np.ndarray:
-        """Mask (M + 1, M) of the columns between ground and each frame; the last row is that of ground."""
+        """Mask (M + 1, M) of the columns between ground and each frame; the last row is for ground."""
         paths = np.zeros((self.size + 1, self.size), dtype=bool)
         for n, (parent, *_) in enumerate(self._cols):
             paths[n] = paths[parent]
@@ -320,7 +320,7 @@ class Tree:
 
     @cached_property
     def turned_by_balls(self) -> list[bool]:
-        """List (M + 1) with True for frames that a ball joint carries; the last entry is that of ground."""
+        """List (M + 1) with True for frames that a ball joint carries; the last entry is for ground."""
         return list(np.asarray(self.paths[:, list(self.balls)].any(axis=1)))
 
     @cached_property

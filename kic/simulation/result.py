@@ -245,7 +245,7 @@ class Simulation(Printable, Tabular, Animated):
 
     @property
     def motors(self) -> tuple[str, ...]:
-        """Names of the K motors driven by voltages."""
+        """Tuple of the names of the K motors driven by voltages."""
         return tuple(motor.name for motor in self.mechanism.motors) if self.current.shape[1] else ()
 
     @property
