@@ -61,8 +61,8 @@ class Completeness:
     statement : str
         The evidence in one or two sentences.
     generic : int
-        Number of complex solutions found for generic complex values. If none is missing, this
-        bounds the number of isolated finite solutions for the given values, counted with multiplicity.
+        Number of complex solutions found for generic complex values. If none is missing, this bounds the
+        number of isolated finite solutions for the given values, counted with multiplicity.
     finite, infinite, far, lost : (...) int
         Numbers of these that lead, for each target, to finite solutions, counted with multiplicity; to
         infinity; and to complex solutions too far to be real, which rounding does not separate from infinity.

@@ -18,12 +18,12 @@ of axes and links are those at the state. The rotation of a joint has the 2-norm
 Rounding errors are bounded a priori by the norms of the computed frames, as in N. J. Higham, "Accuracy and
 Stability of Numerical Algorithms", 2002, section 3.5: an error ε_k of the rotation of joint k reaches frame n
 as ε_k R_kᵀ R_n, and places behind it in proportion to their distance. Sines, cosines and logarithms are
-assumed accurate to four units of the last digit. The proof holds for the numbers that the kernels store,
-with directions rounded to unit length.
+assumed accurate to four units of the last digit. The proof holds for the numbers that the kernels store, with
+directions rounded to unit length.
 
 The nine rows of a pose are contracted with its axes to the three components of a rotation, which vanish at
-the pose only while the rotation is less than a half turn away. Redundant rows of closed loops enter
-only through A f. The test does not exclude that they contradict one another; only the geometry can.
+the pose only while the rotation is less than a half turn away. Redundant rows of closed loops enter only
+through A f. The test does not exclude that they contradict one another; only the geometry can.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Complex solutions of a position problem, and their paths as its values vary in the complex numbers.
 
-Inputs are functions of complex parameters p, which move along straight lines. An angle θ has the parameter
-z = exp(iθ), so that a loop around z = 0 is a full turn. A pose has a point and an unnormalized quaternion, a
-distance has its square, and other lengths have themselves.
+Inputs are functions of complex parameters p, which move along straight lines. The parameter of an angle θ is
+exp(iθ), so that a loop around zero is a full turn. Parameters of a pose are a point and an unnormalized
+quaternion. The parameter of a distance is its square, and other lengths are parameters themselves.
 """
 
 from __future__ import annotations

@@ -185,9 +185,9 @@ class GenericSolutions:
         """Track all known solutions along a random closed path, and add the new ones at its end.
 
         Every second path leads to real parameters, where solutions are in conjugate pairs, and back with the
-        conjugate solutions. The other paths are polygons. They become smaller after lost paths, because
-        large ones come close to infinity. Random starts add solutions that loops rarely reach, such as those
-        behind a gap between two close branch points.
+        conjugate solutions. The other paths are polygons. They become smaller after lost paths, because large
+        ones come close to infinity. Random starts add solutions that loops rarely reach, such as those behind
+        a gap between two close branch points.
         """
         parameters = self.tracker.parameters
         corners = 2 if len(self.states) > FEW_STATES_MAX else 4
@@ -248,10 +248,10 @@ class GenericSolutions:
     def _trace_test(self) -> int:
         """Return the degree at which the trace on a random line is rational, -1 for none, -2 if not tried.
 
-        The trace is the sum of a function over all solutions. It is a rational function on the line if
-        and only if the solutions are closed under monodromy there. A rational function is fitted to half of
-        the points, and compared with the others. The result counts only if the trace without the last
-        solution deviates.
+        The trace is the sum of a function over all solutions. It is a rational function on the line if and
+        only if the solutions are closed under monodromy there. A rational function is fitted to half of the
+        points, and compared with the others. The result counts only if the trace without the last solution
+        deviates.
         """
         tracker, points = self.tracker, TRACE_POINTS
         sums = len(self.states) * self.times * max(1, len(tracker.legs.several))

@@ -1,8 +1,8 @@
 """Upper bounds that the literature proves for numbers of complex solutions of position problems.
 
 A planar linkage is solved one Assur group after the other. Assur groups are the smallest sets of links that
-are at rest if the links joined to them are. The number of solutions is at most the product over the groups.
-A group has as many as the Baranov truss that it forms with one link in place of all others.
+are at rest if the links joined to them are. The number of solutions is at most the product over the groups. A
+group has as many as the Baranov truss that it forms with one link in place of all others.
 """
 
 from __future__ import annotations

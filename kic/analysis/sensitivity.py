@@ -164,8 +164,8 @@ def sensitivity(
     ----------
     make : callable
         Makes a mechanism from numbers x (K,), such as link lengths or DH rows. It is called with complex x
-        and must use analytic functions of NumPy: no abs, no ``float``, no branches on signs that matter.
-        The functions of `kic.linkages` that make linkages are analytic in lengths, angles and masses.
+        and must use analytic functions of NumPy: no abs, no ``float``, no branches on signs that matter. The
+        functions of `kic.linkages` that make linkages are analytic in lengths, angles and masses.
     of : callable
         Computes the result, an array of any shape, from a mechanism.
     x : (K,) array_like

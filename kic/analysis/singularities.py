@@ -44,8 +44,8 @@ class Singularity:
         The closed configuration.
     between : tuple of tuple of int
         The two neighbouring members of the batch between which it lies, or the member that is singular or
-        near which it was found. If the second has no configuration, the continuation of the inputs
-        towards it ends at the singularity or beyond it.
+        near which it was found. If the second has no configuration, the continuation of the inputs towards it
+        ends at the singularity or beyond it.
     measure : float
         Measure at the singularity, zero except for round-off.
     dof : int

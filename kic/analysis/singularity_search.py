@@ -1,10 +1,10 @@
 """Search for singular configurations in a batch: sign changes between neighbours, and minima near zero.
 
 Closed configurations near a given one are described by coordinates in its tangent space, the orthonormal
-motions that the closure allows. In this chart no coordinate of the mechanism has to be regular.
-With N that basis and C independent closure rows, the tangent X of the chart follows from [Nᵀ; C] X = [1; 0].
-Rows s of as many coordinates as degrees of freedom have det(s X) = 0 where they lose rank, and
-det [Nᵀ; C] = 0 where the closure does. Both are smooth along a segment and change sign with the singularity.
+motions that the closure allows. In this chart no coordinate of the mechanism has to be regular. With N that
+basis and C independent closure rows, the tangent X of the chart follows from [Nᵀ; C] X = [1; 0]. Rows s of as
+many coordinates as degrees of freedom have det(s X) = 0 where they lose rank, and det [Nᵀ; C] = 0 where the
+closure does. Both are smooth along a segment and change sign with the singularity.
 """
 
 from __future__ import annotations

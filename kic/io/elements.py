@@ -1,8 +1,8 @@
 """Elements and attributes of URDF and SDF files, and their treatment by the readers.
 
-A key is the tag of an element with the tag of a child ("joint/axis") or an attribute ("axis@xyz"). The
-tables follow the schema of urdfdom with its extensions, and the specification of SDFormat 1.12 with the parts
-of older versions that change the motion.
+A key is the tag of an element with the tag of a child ("joint/axis") or an attribute ("axis@xyz"). The tables
+follow the schema of urdfdom with its extensions, and the specification of SDFormat 1.12 with the parts of
+older versions that change the motion.
 """
 
 from __future__ import annotations

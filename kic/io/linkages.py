@@ -1,9 +1,9 @@
 """Common linkages and parallel robots from their usual lengths.
 
 Every function returns an ordinary `Mechanism`. Planar linkages lie in the plane x y, with the first ground
-pivot at the origin; z is up for parallel robots. In the reference configuration joints have the given
-angles, even beyond ±π. Bodies in `masses` are slender uniform bars unless stated otherwise. Bodies without a
-mass have no dynamics.
+pivot at the origin; z is up for parallel robots. In the reference configuration joints have the given angles,
+even beyond ±π. Bodies in `masses` are slender uniform bars unless stated otherwise. Bodies without a mass
+have no dynamics.
 """
 
 from __future__ import annotations

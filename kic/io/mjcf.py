@@ -72,9 +72,9 @@ def from_mjcf(
         actuated joints, with the best conditioned others if the actuated ones cannot drive it.
     near : dict of str to float, optional
         Joint values from which the loops are closed; "ball.1" to "ball.3" are the rotation vector of a ball
-        joint. No other start is then used. By default, starts are tried until the loops close within
-        limits: the zero of the file, its key frames, the zero within the limits, their middle, and samples
-        if the loops are open at the zero.
+        joint. No other start is then used. By default, starts are tried until the loops close within limits:
+        the zero of the file, its key frames, the zero within the limits, their middle, and samples if the
+        loops are open at the zero.
     key : str, optional
         Key frame from which the loops are closed; values in `near` replace those of the key frame. In a file
         without loops, both have no effect and cause a remark.
@@ -82,8 +82,8 @@ def from_mjcf(
         "held" applies `Mechanism.hold_spins`: a rod between two ball joints does not spin about its axis,
         unless `coordinates` has a coordinate of these joints. "free" keeps spins as degrees of freedom.
     strict : bool
-        True to raise an error if something that affects motion is ignored: control laws, springs
-        and limits without a counterpart, attributes that are unknown.
+        True to raise an error if something that affects motion is ignored: control laws, springs and limits
+        without a counterpart, attributes that are unknown.
 
     Returns
     -------

@@ -78,10 +78,10 @@ class JointOrder:
     Made by `kic.joint_order`.
 
     Joints are matched by name, or coordinate by coordinate: "hip.1" is a joint "hip.1" or "hip_1" of the
-    package, if no joint of the mechanism has this name. Revolute and prismatic joints have
-    the same values in both. Pinocchio writes the angle of a continuous joint as cosine and sine. Quaternions
-    and the velocities of free and ball joints follow the conventions of the package, even for a ball joint
-    that is universal in kic to hold the spin of a rod.
+    package, if no joint of the mechanism has this name. Revolute and prismatic joints have the same values in
+    both. Pinocchio writes the angle of a continuous joint as cosine and sine. Quaternions and the velocities
+    of free and ball joints follow the conventions of the package, even for a ball joint that is universal in
+    kic to hold the spin of a rod.
 
     Attributes
     ----------

@@ -91,8 +91,8 @@ def three_rps(
 ) -> Mechanism:
     """Make a 3-RPS robot, which moves its platform up and down and tilts it.
 
-    Leg k has a hinge Ak on the base, whose axis is tangential, a prismatic joint Lk that is its length,
-    and a spherical joint Sk on the platform, at 0°, 120° and 240°.
+    Leg k has a hinge Ak on the base, whose axis is tangential, a prismatic joint Lk that is its length, and a
+    spherical joint Sk on the platform, at 0°, 120° and 240°.
 
     Parameters
     ----------

@@ -344,8 +344,8 @@ def peaucellier(
     """Make the cell of Peaucellier and Lipkin: the point "tip" moves exactly along a straight line.
 
     Bars OA and OB are long; AP, BP, AQ and BQ are the sides of a rhombus. The crank CP about C passes through
-    O, so that "tip" at Q moves along x = (long² − short²) / (2 crank). Joints at points of
-    several bars are numbered: O1, O2, A1 …
+    O, so that "tip" at Q moves along x = (long² − short²) / (2 crank). Joints at points of several bars are
+    numbered: O1, O2, A1 …
 
     Parameters
     ----------
@@ -406,8 +406,8 @@ def scissor_lift(
     """Make a scissor lift: the platform's height is stages · arm · sin(angle).
 
     Arms "up1", "down1", "up2" … cross at their midpoints C1, C2 …; "up1" is hinged to the ground at A, which
-    is its angle from the x axis. The foot of "down1" and the upper end of the last "up" roll along x, at
-    the prismatic joints S and T.
+    is its angle from the x axis. The foot of "down1" and the upper end of the last "up" roll along x, at the
+    prismatic joints S and T.
 
     Parameters
     ----------

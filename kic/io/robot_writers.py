@@ -104,12 +104,12 @@ def to_urdf(
 ) -> UrdfText:
     """Return a mechanism as the text of a URDF file, and its loops.
 
-    In the reference configuration, links have world axes and their origins at their joints. Coordinates
-    keep their values. A joint with several coordinates becomes several joints "hip_1", "hip_2" … .
-    Springs and armature are attributes of <dynamics> that `from_urdf` reads and other packages may
-    ignore. Ideal motors of one joint become transmissions, as do pairs of motors of two joints that form
-    a differential or a four-bar transmission of ROS. Rows of bodies, such as "crank.x", refer to the
-    joint of the link. The file omits `coordinates`, `actuators` and `closure_tolerance`.
+    In the reference configuration, links have world axes and their origins at their joints. Coordinates keep
+    their values. A joint with several coordinates becomes several joints "hip_1", "hip_2" … . Springs and
+    armature are attributes of <dynamics> that `from_urdf` reads and other packages may ignore. Ideal motors
+    of one joint become transmissions, as do pairs of motors of two joints that form a differential or a
+    four-bar transmission of ROS. Rows of bodies, such as "crank.x", refer to the joint of the link. The file
+    omits `coordinates`, `actuators` and `closure_tolerance`.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def to_urdf(
     Raises
     ------
     ModelError
-        For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for
-        other properties that would be lost, listed in `parts`.
+        For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for other
+        properties that would be lost, listed in `parts`.
 
     Examples
     --------
@@ -239,13 +239,12 @@ def to_mjcf(
 ) -> str:
     """Return a mechanism as the text of an MJCF file, with its loops as equality constraints.
 
-    In the reference configuration, bodies have world axes and their origins at their joints. Coordinates
-    keep their values, except that a free joint has the position of its body. A closing revolute joint
-    becomes two points on its axis. A joint with several coordinates becomes several joints "hip.1",
-    "hip.2" …, as does a free joint whose laws differ. A massless body between joints, which MuJoCo does
-    not allow, is replaced by several joints in the body below it. Ideal motors become actuators. Rows of
-    bodies, such as "crank.x", refer to the joint of the body. The file omits `coordinates`, `actuators`
-    and `closure_tolerance`.
+    In the reference configuration, bodies have world axes and their origins at their joints. Coordinates keep
+    their values, except that a free joint has the position of its body. A closing revolute joint becomes two
+    points on its axis. A joint with several coordinates becomes several joints "hip.1", "hip.2" …, as does a
+    free joint whose laws differ. A massless body between joints, which MuJoCo does not allow, is replaced by
+    several joints in the body below it. Ideal motors become actuators. Rows of bodies, such as "crank.x",
+    refer to the joint of the body. The file omits `coordinates`, `actuators` and `closure_tolerance`.
 
     Parameters
     ----------
@@ -255,29 +254,29 @@ def to_mjcf(
         True to raise an error for properties with an effect on results that the format cannot express.
         False leaves them out and names them in a comment.
     polynomials : PolynomialMap or sequence of PolynomialMap
-        Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their
-        motors by equality constraints, with the certified error bound in a comment. They replace fixed
-        distances and loops, whose joints must all be motors or rows of the maps. Limits must include the
-        reference configuration; outside them the error is not bounded.
+        Maps from `export`, of one motor up to degree 4, or of several of degree 1. Joints follow their motors
+        by equality constraints, with the certified error bound in a comment. They replace fixed distances and
+        loops, whose joints must all be motors or rows of the maps. Limits must include the reference
+        configuration; outside them the error is not bounded.
     timestep : float
         Step of MuJoCo in the unit of time, by default MuJoCo's. Equality constraints, which are soft in
-        MuJoCo, are as stiff as it allows at this step: critically damped, with a time constant of two
-        steps. Springs and limits keep their stiffness. The error is of first order in the step, or of second
-        order with the integrator RK4, which the file does not select.
+        MuJoCo, are as stiff as it allows at this step: critically damped, with a time constant of two steps.
+        Springs and limits keep their stiffness. The error is of first order in the step, or of second order
+        with the integrator RK4, which the file does not select.
 
     Returns
     -------
     str
         The text. A comment lists omitted outputs, settings and reference points of bodies. Another comment
-        marks a body whose largest moment of inertia exceeds the sum of the others by the rounding that
-        `Body` allows; the moment is lowered to this sum, as MuJoCo requires.
+        marks a body whose largest moment of inertia exceeds the sum of the others by the rounding that `Body`
+        allows; the moment is lowered to this sum, as MuJoCo requires.
 
     Raises
     ------
     ModelError
         For bodies whose inertia MuJoCo does not allow, with the `excess` of a moment over the sum of the
-        others, closed contacts and fixed distances; and for other properties that would be lost, listed
-        in `parts`.
+        others, closed contacts and fixed distances; and for other properties that would be lost, listed in
+        `parts`.
 
     Examples
     --------

@@ -43,8 +43,8 @@ OUT_OF_PLANE_RTOL = 1e-9
 class Actuators:
     """Coordinates at which efforts act, as rows of the free bodies.
 
-    An effort at a joint acts between its bodies, an effort at a distance between its two points. An
-    effort at a point or a body is external. Labels must come from `CompiledModel.actuators`.
+    An effort at a joint acts between its bodies, an effort at a distance between its two points. An effort at
+    a point or a body is external. Labels must come from `CompiledModel.actuators`.
     """
 
     def __init__(self, model: CompiledModel, labels: tuple[str, ...]) -> None:
@@ -118,8 +118,8 @@ def prescribe_efforts(
 ) -> tuple[LoadSolution, np.ndarray]:
     """Restrict a solution to prescribed first loads; return it and the residual of each member.
 
-    `efforts` (B, A) are the first A loads, scaled. `error` is the error of the variations for a
-    condition number of one.
+    `efforts` (B, A) are the first A loads, scaled. `error` is the error of the variations for a condition
+    number of one.
     """
     of_actuators = solution.variations[:, : efforts.shape[1]]
     U, s, Vt = np.linalg.svd(of_actuators, full_matrices=False)

@@ -55,8 +55,8 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     """Return the holonomic constraint rows of a cut joint, which are zero when the loop is closed.
 
     Points coincide, directions stay perpendicular, or a direction stays perpendicular to a difference of
-    points. Redundant rows of a loop are kept; a rank decision selects among them. If the loop is open,
-    `ends` are the poses in the two bodies of the frame that describes the joint.
+    points. Redundant rows of a loop are kept; a rank decision selects among them. If the loop is open, `ends`
+    are the poses in the two bodies of the frame that describes the joint.
     """
     between = _Between(tree, joint.bodies, joint.at, ends)
     coincide, in_plane, perpendicular = between.coincide, between.in_plane, between.cosine

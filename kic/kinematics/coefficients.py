@@ -49,8 +49,8 @@ class Coefficients(Printable, Tabular, jets.Jet):
         True if there are no quasi-velocities; H is then symmetric.
     scaling : kic.kinematics.scaling.Scaling or None
         Sizes of rows and columns in the mechanism, with which `condition` and `inverse` distinguish motion
-        from round-off. All methods keep them. Coefficients made from arrays have None: their own entries
-        set the sizes, and a row or column of round-off counts as motion. In a composition or stack with
+        from round-off. All methods keep them. Coefficients made from arrays have None: their own entries set
+        the sizes, and a row or column of round-off counts as motion. In a composition or stack with
         coefficients of a mechanism, they count as exact and take their sizes from these.
 
     Examples
@@ -263,8 +263,8 @@ class Coefficients(Printable, Tabular, jets.Jet):
         Parameters
         ----------
         inner : Coefficients
-            Coefficients whose rows include all columns of `self`, in any order. Batches broadcast; the
-            result has the lower order.
+            Coefficients whose rows include all columns of `self`, in any order. Batches broadcast; the result
+            has the lower order.
 
         Raises
         ------

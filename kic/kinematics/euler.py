@@ -49,8 +49,8 @@ def gimbal_condition(sines: Iterable[int], values: np.ndarray) -> np.ndarray:
 def gimbal_errors(sines: Iterable[int], values: np.ndarray, tensors: Sequence[np.ndarray] = ()) -> np.ndarray:
     """Return the largest relative errors (B,) of Euler angles and their derivatives, from tables of rows.
 
-    Near gimbal lock, an error ε of direction cosines changes the outer and the inner angle by ε κ, where κ
-    is the inverse distance to it. Derivatives of order k are sums of products of derivatives of direction
+    Near gimbal lock, an error ε of direction cosines changes the outer and the inner angle by ε κ, where κ is
+    the inverse distance to it. Derivatives of order k are sums of products of derivatives of direction
     cosines with powers of κ up to k; their errors have the factor ε κ. Errors are relative to the largest
     derivative, or to the k-th power of the first order of direction cosines if it is larger.
 

@@ -37,9 +37,9 @@ class Part:
     items: list[Item]
     labels: list[str]  # names of rows
     valued: list[bool]  # True for each labelled row that has a value
-    # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine
-    # and cosine rows, and its value in the reference configuration. A cosine row of −1 is the norm of
-    # the rows 3 and 2 before the sine (see `euler`).
+    # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine and cosine
+    # rows, and its value in the reference configuration. A cosine row of −1 is the norm of the rows 3 and 2
+    # before the sine (see `euler`).
     angles: tuple[tuple[int, int, int, float], ...] = ()
     # (row, reference value): rows computed as zero in the reference configuration, and their value there
     offsets: tuple[tuple[int, float], ...] = ()

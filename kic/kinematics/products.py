@@ -10,8 +10,8 @@ without indices::
     [L]ᵀ[C][R]    bilinear(C, L, R)        (N, J, K)    Σ C[n,a,b] L[a,j] R[b,k]
     bᵀ[C]b        form(C, b, b)            (N,)         Σ C[n,i,j] b[i] b[j]
 
-Batch axes come first and broadcast. Transposes are never conjugated, which keeps complex steps. The
-scalar type is kept: float, complex, or objects such as SymPy's.
+Batch axes come first and broadcast. Transposes are never conjugated, which keeps complex steps. The scalar
+type is kept: float, complex, or objects such as SymPy's.
 
 The functions above are for learning and for work by hand: they check their arguments and use the names of the
 source. They call `contract`, `transform` and `evaluate_form`, which kic itself uses without checks.

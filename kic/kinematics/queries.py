@@ -118,8 +118,8 @@ class Query:
 
     For the arrays see `kic.kernels.layout`. `asked` is the second row of the plan: order, number of rows,
     number of coordinates, requested parts; `system` is the third row. `last` (M + 1, n) is added to the last
-    rows, those of the joint laws and gravity. `linear` maps the coordinates linearly to those of the
-    tree; without it, and without a system, they are the coordinates of the tree.
+    rows, those of the joint laws and gravity. `linear` maps the coordinates linearly to those of the tree;
+    without it, and without a system, they are the coordinates of the tree.
 
     Attributes
     ----------

@@ -119,8 +119,8 @@ class Tree:
 
     The tree keeps coupled joints first, then those named in `coordinates`. Of the others, joints with the
     most degrees of freedom are cut first, then those far from others: a small loop in a large mechanism is
-    cut once, and keeps small closure rows. Columns are numbered with parents first, and otherwise in
-    the order of the coordinates.
+    cut once, and keeps small closure rows. Columns are numbered with parents first, and otherwise in the
+    order of the coordinates.
 
     Attributes
     ----------

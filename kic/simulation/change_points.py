@@ -14,9 +14,9 @@ Method.
    outermost samples. Several widths are tried and the most accurate is kept.
 4. For several coordinates, close the loops on parallel lines through the requested point.
 
-The rank may drop by more than one, for example where all legs of a symmetric walker fold. Configurations
-then form a cone, and a motion through its vertex continues along the same line. The loops do not close on
-parallel lines near the vertex, so motions near it are integrated without a branch.
+The rank may drop by more than one, for example where all legs of a symmetric walker fold. Configurations then
+form a cone, and a motion through its vertex continues along the same line. The loops do not close on parallel
+lines near the vertex, so motions near it are integrated without a branch.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class _Line:
 class Branch:
     """A smooth branch of the closure through a change point. Made by `branch_ahead`.
 
-    `center` (M,) has the scaled coordinates of the change point, to within a small share of the gap. One
-    unit along `direction` (M,) moves the scaled tree coordinates by at most one. Quantities are interpolated
+    `center` (M,) has the scaled coordinates of the change point, to within a small share of the gap. One unit
+    along `direction` (M,) moves the scaled tree coordinates by at most one. Quantities are interpolated
     within the distance `gap` from the centre, from samples on a line up to the distance `half_width`. `error`
     is the estimated relative error.
     """
@@ -200,8 +200,8 @@ class Branch:
         apart[inner] -= _weights(line.places[inner], 0.0)
         worst = float((np.abs(apart @ line.states) / chart.state_scale).max(initial=0.0))
         # P* is of second order and loses the most digits; its scale is that of I*. Only its part along the
-        # motion counts: where the rank drops by more than one, as in symmetric mechanisms, the
-        # configurations form a cone about the direction, and P* across it has a pole
+        # motion counts: where the rank drops by more than one, as in symmetric mechanisms, the configurations
+        # form a cone about the direction, and P* across it has a pole
         r, n, scale = line.table(chart.evaluator), len(line.places), chart.position_scale
         inertia = r.I * scale[:, None] * scale
         large = float(np.abs(inertia).max(initial=0.0)) or 1.0

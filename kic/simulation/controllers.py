@@ -19,8 +19,8 @@ Controllers other than `Sampled` are called as ``control(t, measured)``. `measur
 coordinates and their rates, (M,) each, or an object with these attributes. A simulation passes such objects
 to controllers given as ``effort=``, ``voltage=`` or in `Sampled`. Force sensors return forces of the
 environment on the mechanism. If `measured` has no closed `state` (S,), the state is solved near that of the
-last call, or at first near the reference configuration; see `start`. In place of angular velocities among
-the coordinates, q has a rotation vector.
+last call, or at first near the reference configuration; see `start`. In place of angular velocities among the
+coordinates, q has a rotation vector.
 
 Results (M,) refer to the coordinates, those of the mechanism or of `wrt`. Outside its time span a trajectory
 is at rest. Gains are numbers, (P,) or (P, P) arrays for the P rows of the reference, nonnegative or positive
@@ -795,8 +795,8 @@ class LQR(Control):
     """Linear quadratic regulator about rest: efforts T = T₀ − K x that minimize ∫ (xᵀ Q x + δTᵀ R δT) dt.
 
     The states x are deviations of the coordinates and of their rates, as in `Linearization.state_space`
-    without motors, and T₀ holds the mechanism. With `sample_time`, T uses x of the last sample, and
-    K minimizes the same integral, including the motion between samples.
+    without motors, and T₀ holds the mechanism. With `sample_time`, T uses x of the last sample, and K
+    minimizes the same integral, including the motion between samples.
 
     Parameters
     ----------
@@ -807,8 +807,8 @@ class LQR(Control):
     R : float, (U,) or (U, U) array_like
         Weight of the efforts.
     near : Configuration, optional
-        Configuration of rest; by default the reference configuration. With fewer actuators
-        than coordinates it must be an equilibrium.
+        Configuration of rest; by default the reference configuration. With fewer actuators than coordinates
+        it must be an equilibrium.
     actuators : str or list of str, optional
         The U coordinates at which efforts act; by default all. Pass the same to `Mechanism.simulate`.
     sample_time : float, optional
@@ -1109,8 +1109,8 @@ class Sampled:
     ----------
     controller : callable
         ``controller(t, now)`` returns the efforts (A,) or voltages (K,). ``now`` is a `Measurement`:
-        ``now.q``, ``now.qd`` are the measured values and rates, ``now.effort`` the limited efforts
-        in effect so far. Controllers of `kic.controllers` are allowed.
+        ``now.q``, ``now.qd`` are the measured values and rates, ``now.effort`` the limited efforts in effect
+        so far. Controllers of `kic.controllers` are allowed.
     time : float
         Time between samples.
     measured : str or list of str, optional

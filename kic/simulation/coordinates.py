@@ -10,8 +10,8 @@ the currents of motors with inductance, and the energy accounts. At each evaluat
 
 The loops are closed again at every evaluation, so constraint errors cannot drift. The result depends on time
 and unknowns alone, up to rounding: stages far from the anchor may be closed via an earlier stage, but every
-segment of the path is certified to stay on the branch. For an open chain in the mechanism's coordinates, x
-is the full state; quaternions of ball joints are integrated, and normalized on use.
+segment of the path is certified to stay on the branch. For an open chain in the mechanism's coordinates, x is
+the full state; quaternions of ball joints are integrated, and normalized on use.
 
 A set of coordinates is called a chart. It is valid only where its coordinates drive the mechanism, so
 `integration` replaces it when needed. Angular velocities among its coordinates have unit quaternions as

@@ -152,8 +152,8 @@ class Events:
         """Return the zeros within a step in order, as (time, index), up to one that stops the run.
 
         A zero at the start of a run does not count. A limit that is reached at the start stops the run at
-        once if the motion goes beyond it. `snapshot` returns the argument of events
-        at a time of the step; `first` is True for the first step.
+        once if the motion goes beyond it. `snapshot` returns the argument of events at a time of the step;
+        `first` is True for the first step.
         """
         hits, moments = [], dict[float, Snapshot]()
 
@@ -225,9 +225,9 @@ def crossings(
 ) -> list[tuple[float, int]]:
     """Return zeros of a smooth function, with +1 where it rises, -1 where it falls, 0 where it touches.
 
-    Between the increasing times at which its values are known, the function may cross zero twice or touch
-    it. Where it dips towards zero, its minimum is located. A zero at the first time does not count; one at
-    the last time does.
+    Between the increasing times at which its values are known, the function may cross zero twice or touch it.
+    Where it dips towards zero, its minimum is located. A zero at the first time does not count; one at the
+    last time does.
 
     Examples
     --------

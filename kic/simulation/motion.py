@@ -27,8 +27,8 @@ class Snapshot:
     state : (S,)
         Closed state of the spanning tree.
     current : (K,)
-        Currents of the motors; NaN for plain sources of torque. Effort and voltage functions also receive
-        NaN for motors without inductance, whose current the voltage determines. Empty without voltages.
+        Currents of the motors; NaN for plain sources of torque. Effort and voltage functions also receive NaN
+        for motors without inductance, whose current the voltage determines. Empty without voltages.
     """
 
     q: np.ndarray

@@ -116,9 +116,9 @@ def interpolate_currents(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return currents (n, K) between samples by cubic Hermite interpolation, and an error measure (n,).
 
-    The measure compares the change of the current with the trapezoidal rule of its rates, as a share of
-    the largest current. Rates (T, K) are NaN for motors whose current is not a smooth function of time. `k`
-    (n,) are the indices of the samples before the times `when` (n,).
+    The measure compares the change of the current with the trapezoidal rule of its rates, as a share of the
+    largest current. Rates (T, K) are NaN for motors whose current is not a smooth function of time. `k` (n,)
+    are the indices of the samples before the times `when` (n,).
     """
     if len(t) == 1:
         return np.where(np.isnan(rate), np.nan, current)[k], np.zeros(len(k))

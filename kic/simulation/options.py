@@ -36,9 +36,9 @@ class Integrator:
         limit; ``stopped`` then names the contact. "hold" keeps all contacts closed. Where the loads are
         not unique, the run continues if some admissible loads exist.
     on_change_point : {"continue", "stop"}
-        Continue through change points, or stop there. At a change point branches of the loop closure
-        meet, for example where all links of a parallelogram are in line. A run continues on the branch on
-        which all joints move smoothly. The run lists the times in ``change_points``.
+        Continue through change points, or stop there. At a change point branches of the loop closure meet,
+        for example where all links of a parallelogram are in line. A run continues on the branch on which all
+        joints move smoothly. The run lists the times in ``change_points``.
     progress : bool, optional
         Show a progress bar on stderr; by default if stderr is a terminal and the run is long.
 
@@ -88,9 +88,9 @@ class Voltage:
     value : callable or (K,) array_like
         Voltages, as `voltage` of `Mechanism.simulate`: a function of (t, now), a controller or constants.
     current : (K,) array_like, optional
-        Initial currents, 0 by default; ``near.motor_demand(qd, qdd, qddd).current`` gives the
-        currents of a known motion. Entries of motors without inductance are ignored: their currents
-        follow the voltage. Not allowed with an earlier run.
+        Initial currents, 0 by default; ``near.motor_demand(qd, qdd, qddd).current`` gives the currents of a
+        known motion. Entries of motors without inductance are ignored: their currents follow the voltage. Not
+        allowed with an earlier run.
 
     Examples
     --------

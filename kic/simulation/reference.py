@@ -49,8 +49,8 @@ class Reference:
     given
         A `Trajectory`; or a dict of rows, bodies and frames, each with a trajectory, a constant, or a
         function of time that returns value, rate and acceleration. A body or frame has a pose: a
-        `RigidTransform`, or a pair of position and rotation, each of which may be a trajectory. A
-        `Rotation` or an `OrientationTrajectory` gives three rows, the angular velocities.
+        `RigidTransform`, or a pair of position and rotation, each of which may be a trajectory. A `Rotation`
+        or an `OrientationTrajectory` gives three rows, the angular velocities.
     key : str
         Name of the argument.
 
@@ -329,8 +329,8 @@ class _AboutAxis:
 def _splined(trajectory: OrientationTrajectory) -> Turning:
     """Return the orientation of a spline p of unnormalized quaternions as a function of time.
 
-    ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4)
-    gives the vector part of the product with the conjugate of p.
+    ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4) gives
+    the vector part of the product with the conjugate of p.
     """
     at = Held(trajectory.trajectory.pieces)
 

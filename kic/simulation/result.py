@@ -157,8 +157,8 @@ def energy_panels(energy: Any, unit: str) -> list[Panel]:
     return [Panel("energy", unit, lines), Panel("residual", unit, {"residual": energy.residual})]
 
 
-# currents are interpolated if their changes agree with the trapezoidal rule of the rates to this share of
-# the largest current; the interpolation itself is far more accurate
+# currents are interpolated if their changes agree with the trapezoidal rule of the rates to this share of the
+# largest current; the interpolation itself is far more accurate
 CURRENT_RTOL = 1e-3
 
 
@@ -523,8 +523,8 @@ class Simulation(Printable, Tabular, Animated):
         of : str or list of str, optional
             Groups of coordinates: "values", "rates", "accelerations". Of actuators: "efforts", "powers". Of
             motors under voltages: "torques", "currents", "voltages". "energy" is the energy balance with its
-            residual. Other names must have a value, such as "tip", "tip.x" or "A"; rows of a part
-            that do not move are omitted. By default values, rates and, if any is nonzero, efforts.
+            residual. Other names must have a value, such as "tip", "tip.x" or "A"; rows of a part that do not
+            move are omitted. By default values, rates and, if any is nonzero, efforts.
         width : float
             Width in inches.
 

@@ -49,8 +49,8 @@ class Measurement:
     current : (K,)
         Currents of the motors; NaN for sources of torque. Empty without voltages.
     state : (S,)
-        Closed state of the spanning tree for evaluators: exact with ideal sensors, otherwise solved from
-        the measured values, which must then determine it.
+        Closed state of the spanning tree for evaluators: exact with ideal sensors, otherwise solved from the
+        measured values, which must then determine it.
     """
 
     def __init__(

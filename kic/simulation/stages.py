@@ -89,8 +89,8 @@ class Stages:
     n_unknowns : int
         Number of the integrator's unknowns.
     inputs : callable
-        ``inputs(t, x, state)`` returns the efforts at the coordinates, and the motor voltages or
-        None, for unknowns x and a closed state.
+        ``inputs(t, x, state)`` returns the efforts at the coordinates, and the motor voltages or None, for
+        unknowns x and a closed state.
     inputs_vary : bool
         True if the inputs depend on time or state and must be evaluated at every stage.
 
@@ -210,8 +210,8 @@ class Stages:
         Returns
         -------
         (N,) ndarray or None
-            Unknowns at the last stage. None if the kernel cannot compute a stage: the loops do
-            not close, the inertia is singular, or a number is not finite.
+            Unknowns at the last stage. None if the kernel cannot compute a stage: the loops do not close, the
+            inertia is singular, or a number is not finite.
         """
         given = NOTHING_GIVEN
         if self._held.size:
