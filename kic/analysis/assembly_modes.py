@@ -78,7 +78,7 @@ class Completeness:
         True if Krawczyk's test proves that exactly one solution of the equations is near the configuration.
     certified_complex : (...) int
         Number of pairwise distinct complex solutions for each target that such tests prove. It is a lower
-        bound, whatever the evidence is.
+        bound for any evidence.
     proven : (...) bool
         True if the number of isolated solutions for the target is proven: the number of certified ones equals
         a proven bound; `real` of them are certified to be real, the others not to be real. Rounding errors
@@ -189,7 +189,7 @@ class AssemblyModes(Printable):
         return len(self.counts)
 
     def __getitem__(self, members: Any) -> Configuration:
-        """Return some of the configurations, indexed like a `Configuration`."""
+        """Return selected configurations, indexed like a `Configuration`."""
         return self.configuration[members]
 
     def places(self, of: str) -> np.ndarray:

@@ -144,7 +144,7 @@ class Certificates:
         return Item(lay.DIRECTION, int(cols[k, lay.PARENT]), local_b=tuple(turned))
 
     def _near(self, states: np.ndarray) -> _Near:
-        """Return the norms at states (B, S)."""
+        """Return the norms for the series at states (B, S)."""
         tree, cols = self.tree, self.tree.cols
         size, count, parents = tree.size, len(self.frames), cols[:, lay.PARENT]
         columns, entries = tree.single_columns

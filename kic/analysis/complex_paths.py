@@ -158,7 +158,7 @@ class Parameters:
         return left, slope
 
     def real(self, p: np.ndarray) -> np.ndarray:
-        """Return real parameters (B, n) near others; those of turns are on the unit circle."""
+        """Return real parameters (B, n) near given ones; parameters of angles are on the unit circle."""
         result = p.real.astype(complex)
         result[:, self.angles] = p[:, self.angles] / np.abs(p[:, self.angles])
         return result
@@ -363,8 +363,8 @@ class Tracker:
     def logarithms(self, points: np.ndarray) -> np.ndarray:
         """Return logarithms (T, B, n) of coordinates along paths (T, B, S): of turns, ball joints and slides.
 
-        For turns they are iθ. For ball joints they are those of the component of the quaternion along the
-        first one. For slides they are those of s + i, which is not zero for real s.
+        For an angle it is iθ. For a ball joint it is the logarithm of the component of the quaternion along
+        the first quaternion; for a slide s, of s + i, which is not zero for real s.
         """
         parts = []
         for _, quaternion in self.tree.ball_slices:
@@ -490,7 +490,7 @@ class Tracker:
         return np.concatenate([np.tile(of[self.turning], 3), np.tile(of[self.sliding], 2), *balls])
 
     def by_legs(self, states: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return numbers (B, n) that are equal for states with the same place, and such for each leg."""
+        """Return numbers (B, n) equal for states with the same place, and such numbers for each leg mode."""
         points, legs = self.embedded(states), self.legs
         places = points if legs.count == 1 else legs.poses(self.canonical(states))
         return places, [points[:, self._leg_of_point == j] for j in range(legs.count)]

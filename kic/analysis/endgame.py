@@ -218,7 +218,7 @@ class Endgame:
         return np.where(poles.any(axis=1), -1.0, np.where(far.any(axis=1), 2.0, 0.0)), closed
 
     def _arrives(self, states: np.ndarray, k: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Track states k in place between parameters (B, n); return a mask of complete paths.
+        """Track states k between parameters (B, n), in place; return a mask of complete paths.
 
         Rounding errors of far solutions do not matter here.
         """

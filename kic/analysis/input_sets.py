@@ -55,7 +55,7 @@ class IndependentSets(Printable):
     dof : int
         Number of coordinates in a set.
     of : tuple of str
-        The candidates. Those without a value are included only if needed.
+        The candidates. Candidates without a value are included only if needed.
     always : tuple of str
         Candidates in every set. Each moves something, such as a link that spins between two spherical joints,
         that no other candidate moves, or no other with a value.

@@ -62,7 +62,7 @@ class Ends:
     states, owner : (n, S), (n,)
         Real states near which paths end, and their members.
     complex, infinite, far, lost : (B,) int
-        Number of paths that end in finite solutions, at infinity, too far to be real, and before their end.
+        Number of paths that end in finite solutions, at infinity, too far to be real, or that are lost.
     off : float
         Smallest, over lost paths, of the largest imaginary part of the last state (rad, lengths).
     moving : (n,) bool

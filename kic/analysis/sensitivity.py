@@ -158,7 +158,7 @@ def sensitivity(
 ) -> np.ndarray:
     """Return the derivative of any result with respect to the numbers from which a mechanism is made.
 
-    It is exact, by complex step. `Mechanism.sensitivity` differentiates with respect to parameters of a part.
+    It is exact, by complex step. `Mechanism.sensitivity` uses parameters of the description instead.
 
     Parameters
     ----------

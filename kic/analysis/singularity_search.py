@@ -52,7 +52,7 @@ class TangentSpace:
     kept: np.ndarray  # (B, r) int: independent closure rows
 
     def take(self, some: np.ndarray) -> TangentSpace:
-        """Return some of the configurations."""
+        """Return selected configurations."""
         return TangentSpace(*(getattr(self, field.name)[some] for field in fields(self)))
 
 
@@ -86,7 +86,7 @@ class ChartSegments:
     edge: np.ndarray  # (E,) int: pair of members to which each belongs
 
     def take(self, some: np.ndarray) -> ChartSegments:
-        """Return some of the segments."""
+        """Return selected segments."""
         return ChartSegments(
             self.closure, self.start.take(some), self.end[some], self.step[some], self.edge[some]
         )

@@ -34,7 +34,7 @@ class CentroidalMomentum(OneLine):
     matrix : (..., 6, M)
         A: linear momentum, then angular momentum about the centre of mass, in world axes.
     derivative : (..., 6, M, M)
-        ∂A/∂q with the index of differentiation before that of the column, as in H.
+        ∂A/∂q with the index of differentiation before the column index, as in H.
     """
 
     _one_line = ("coordinates", "matrix")

@@ -127,7 +127,7 @@ def from_dh(
     name : str
         Name of the mechanism.
     rows : iterable of DHRow (or dict of its fields)
-        One for each joint. The reference configuration has the given theta (revolute) and d (prismatic).
+        One row for each joint. The reference configuration has the given theta (revolute) and d (prismatic).
     convention : {"freeman", "modified", "standard"}
         Freeman's rows (eqs 2-45 to 2-50), for which "modified" is the common name, or the standard ones; see
         `DHRow`.

@@ -134,7 +134,7 @@ def compiled_geometry(root: Element, further: Iterable[Path] = ()) -> tuple[Any,
 def _compiled(
     mujoco: Any, root: Element, meshes: bool = False, further: Iterable[Path] = ()
 ) -> tuple[Any, _Files, set[str]]:
-    """Return the compiled model of a file, its files, and the bodies whose inertia is that of a missing mesh.
+    """Return the compiled model of a file, its files, and the bodies whose inertia depends on a missing mesh.
 
     Geometry on which no inertia depends is left out, unless `meshes` is True.
     """

@@ -61,7 +61,7 @@ class Link:
 
 @dataclass
 class RobotJoint:
-    """Joint above a link: `pose` (4, 4) is the link's frame in that of its parent, at the zero of the file.
+    """Joint above a link: `pose` (4, 4) is the link's frame in its parent's frame, at the zero of the file.
 
     Point and axes are given in the link's frame. `zero` is the value of the coordinate at this zero. `ranges`
     has the limits of a joint with several coordinates. The joint moves the link relative to its parent, or
@@ -415,7 +415,7 @@ class _Builder:
                 self.bodies[name] = self.new_name(name, "body", link.line)
 
     def new_name(self, name: str, kind: str, line: int) -> str:
-        """Return a free name without dots, with a remark if it differs from that of the file."""
+        """Return a free name without dots; add a remark if it differs from the name in the file."""
         if len(name) > NAME_MAX:
             rule = f"{kind} {short_repr(name)}: a name must have at most {NAME_MAX} characters."
             raise self.robot.source.error(line, rule, limit=NAME_MAX)

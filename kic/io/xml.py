@@ -60,7 +60,7 @@ class Element:
         raise self.source.error(self.line, f"<{self.tag}>: {message}", self.tag, **numbers)
 
     def all(self, *tags: str) -> Iterator[Element]:
-        """Iterate over the children with one of some tags."""
+        """Iterate over the children with one of the tags."""
         return (child for child in self.children if child.tag in tags)
 
     def find(self, *path: str) -> Element | None:
@@ -71,7 +71,7 @@ class Element:
         return found
 
     def get(self, key: str, default: str | None = None) -> str:
-        """Return an attribute; raise an error if it is missing without a default."""
+        """Return an attribute or the default; raise an error without either."""
         value = self.attributes.get(key, default)
         if value is None:
             self.fail(f"attribute `{key}` is missing.")

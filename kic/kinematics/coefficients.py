@@ -356,7 +356,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         -------
         (...,) ndarray
             Condition numbers. They are inf where rows depend on each other or a row, or a motion of the
-            columns, is round-off only; NaN where G is. Without `scaling`, rows and columns are scaled by
+            columns, is round-off only; NaN where G is NaN. Without `scaling`, rows and columns are scaled by
             their own entries.
 
         Examples

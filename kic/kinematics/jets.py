@@ -166,7 +166,7 @@ def invert(jet: Tensors) -> Tensors:
 
 
 def take(jet: Tensors, rows: list[int] | None, columns: list[int] | None) -> Tensors:
-    """Return some rows and columns of a jet, in the order given; None for all."""
+    """Return selected rows and columns of a jet, in the order given; None for all."""
     made = []
     for order, T in enumerate(jet, 1):
         if rows is not None:

@@ -348,7 +348,7 @@ class Layout:
         return np.empty((count, self.width), dtype)
 
     def split(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
-        """Return views of the arrays in a table, with the batch axes in front."""
+        """Return views of the arrays in a table, with the batch axes first."""
         if T.dtype.char != "d" or T.strides != self._strides or not T.size:
             return [T[:, a : a + prod(shape)].reshape(batch + shape) for a, shape in self.places]
         fields, take = self._fields
@@ -360,7 +360,7 @@ class Layout:
         return take(_ndarray(batch, fields, T))
 
     def of_rows(self, spans: Iterable[slice], orders: Iterable[int]) -> Layout:
-        """Return the layout of orders (0 for values) of some of the rows in the same tables."""
+        """Return the layout of selected rows and orders (0 for values) in the same tables."""
         found = Layout(())
         found.width, found._strides = self.width, self._strides
         for span, k in product(spans, orders):
@@ -414,7 +414,7 @@ def _moved_by_common_columns(tree: Tree, item: Item) -> bool:
 
 
 def output_query(tree: Tree, rows: Rows, order: int, linear: LinearMap | None = None) -> Query:
-    """Return the query of values, G, H and D of rows, to order 1, 2 or 3, in the tree or a linear map."""
+    """Return the query of values, G, H and D of rows up to an order, for the tree or for a linear map."""
     size = tree.size if linear is None else linear.size
     entry = "kinematics" if linear is None else "linear_kinematics"
     if linear is None and order == 1 and not any(_moved_by_common_columns(tree, i) for i in rows.source):

@@ -40,7 +40,7 @@ class Scaling:
         return np.asarray(self.error)[..., None, None] * (self.rows[:, None] / self.columns)
 
     def take(self, rows: list[int] | None, columns: list[int] | None) -> Scaling:
-        """Return the scaling of some rows and columns; None for all."""
+        """Return the scaling of selected rows and columns; None for all."""
         return Scaling(
             self.rows if rows is None else self.rows[rows],
             self.columns if columns is None else self.columns[columns],

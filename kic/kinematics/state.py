@@ -62,7 +62,7 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
 
 
 def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
-    """Return inputs with the pose of a body in place of that of its free joint to ground."""
+    """Return inputs with a body pose in place of each free joint to ground."""
     free = {j.name: j for j in description.joints if j.type == "free" and GROUND in j.bodies}
     if free and not isinstance(inputs, Mapping):
         names = description.coordinates

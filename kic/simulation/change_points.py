@@ -107,7 +107,7 @@ class Branch:
     def state(self, x: np.ndarray) -> np.ndarray:
         """Return the closed state (S,) at coordinates (M,).
 
-        Raise `ConfigurationError` if the loops do not close there on this branch.
+        Raise `ConfigurationError` if the loops do not close on this branch.
         """
         s = self._place(x)
         if abs(s) > self.gap:

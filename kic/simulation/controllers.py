@@ -980,7 +980,7 @@ class ComputedVoltage(_TrajectoryControl):
     Raises
     ------
     InputError, UnknownNameError, InertiaError, SingularError
-        As `ComputedTorque`; for a mechanism whose motors cannot make any motion; from the call, if `gain` is
+        As `ComputedTorque`; for a mechanism whose motors cannot produce every motion; from the call, if `gain` is
         given and currents are not.
 
     Examples
@@ -1127,7 +1127,7 @@ class Sampled:
         Steps to which measured values and rates, including noise, are rounded; 0 for none.
     effort_limits, voltage_limits : float, (A,) or (2, A) array_like, or dict of str to those, optional
         Limits of the magnitudes of efforts or voltages, or lower and upper limits. Results are clipped to
-        them. `effort_limits=True` stands for `Mechanism.effort_limits`.
+        them. `effort_limits=True` takes `Mechanism.effort_limits`.
     rng : int or numpy.random.Generator
         Seed or generator of the noise.
 

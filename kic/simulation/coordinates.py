@@ -406,7 +406,7 @@ class Chart:
         return self._positions is None and not self.is_full_state and self._closure.compiled and self.rank > 0
 
     def seek_branch(self, direction: np.ndarray) -> bool:
-        """Change to the smooth branch through a change point ahead; return True if there is one."""
+        """Change to the smooth branch through a change point ahead; return True if one is found."""
         if self.branch is None and self.has_branches:
             self.branch = branch_ahead(self, direction)
             return self.branch is not None
@@ -433,7 +433,7 @@ class Chart:
         return np.concatenate([state if self.is_full_state else self.anchor_position, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
-        """Make an accepted state the anchor, from which others are closed."""
+        """Make an accepted state the anchor, from which other states are closed."""
         now = self.evaluate(t, y)
         self.q = self._values_of(now).copy()
         self.anchor_state, self.anchor_position = now.state, now.x.copy()

@@ -19,7 +19,7 @@ def lsoda() -> Any:
     """Return LSODA with the attribute `h_abs` of SciPy's other methods, and steps that grow at most tenfold.
 
     Steps of unmodified LSODA may grow by 10⁴, far beyond the region where loops close. The length of such a
-    step is no guide to the step to retry.
+    step does not suggest a length for the retry.
     """
     from scipy.integrate import LSODA
 

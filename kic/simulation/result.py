@@ -58,7 +58,7 @@ from kic.transfer.compiled_model import CompiledModel
 
 @dataclass(frozen=True, repr=False)
 class Energy(OneLine):
-    """Energy balance of a run, (T,) each.
+    """Energy balance of a run at its T times.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class Stages:
     forward : Accelerations
         Forward dynamics in the coordinates.
     closure : Closure or None
-        The rows that are solved; None for an open chain in its own coordinates.
+        The rows that are solved; None for an open chain in the mechanism's coordinates.
     positions : Positions or None
         Positions if there are angular velocities among the coordinates.
     motors : MotorEquations or None
