@@ -35,7 +35,7 @@ def real_or_stepped(name: str, value: Any, *shape: int) -> np.ndarray:
 
 
 def lengths(**given: Any) -> list[Any]:
-    """Return positive lengths."""
+    """Return lengths after a check that they are positive."""
     found = []
     for name, value in given.items():
         a = reals(value)

@@ -211,7 +211,7 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
 
 @_quiet
 def contract(X: np.ndarray, T: np.ndarray, left: int, right: int) -> np.ndarray:
-    """Contract the last index of X (..., *left, N) with the first of T (..., N, *right) for `dot`.
+    """Contract the last index of X (..., *left, N) with the first of T (..., N, *right); core of `dot`.
 
     `left` and `right` are the numbers of remaining indices.
 

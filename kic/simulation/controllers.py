@@ -980,8 +980,8 @@ class ComputedVoltage(_TrajectoryControl):
     Raises
     ------
     InputError, UnknownNameError, InertiaError, SingularError
-        As `ComputedTorque`; for a mechanism whose motors cannot produce every motion; from the call, if `gain` is
-        given and currents are not.
+        As `ComputedTorque`; for a mechanism whose motors cannot produce every motion; from the call, if
+        `gain` is given and currents are not.
 
     Examples
     --------

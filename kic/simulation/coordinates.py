@@ -529,7 +529,7 @@ class Chart:
     def _close_long_slides(self, x: np.ndarray) -> np.ndarray | None:
         """Return the closed state (S,) by Newton's method with equilibrated rows and columns, or None.
 
-        It fails unless it converges as fast as the compiled solver, which is scaled by described lengths.
+        It must converge as fast as the compiled solver, which is scaled by the described lengths.
         """
         closure, tree, state = self._closure, self._tree, self.anchor_state[None]
         column_scale, goal, size = closure.transfer.column_scale, closure.goal(x[None]), np.inf
