@@ -49,8 +49,8 @@ def from_sdf(
         True as in the format: a model without a joint to the world moves freely on a free joint called
         "root_joint". False fixes its first link.
     coordinates : sequence of str, optional
-        Joints of the default coordinates. By default all joints of an open chain, or the best conditioned
-        ones of a closed one.
+        Joints of the default coordinates. By default all joints of an open chain; in a closed one, the best
+        conditioned joints.
     near : dict of str to float, optional
         Joint values from which the loops are closed; no other start is then used. By default, starts are
         tried until the loops close within limits: the zero of the file, the zero within the limits, their

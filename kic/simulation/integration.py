@@ -571,7 +571,7 @@ class Integration:
             )
 
     def _drive_quality(self) -> float | None:
-        """Return how well the chart drives the free motions, or None if the chart never changes."""
+        """Return the smallest singular value of the drive rows on free motions; None if the chart is fixed."""
         if self.chart.is_full_state or not self.chart.free.size or self.chart.branch is not None:
             return None
         J, null = self._drive_rows()
