@@ -571,7 +571,7 @@ class Integration:
             )
 
     def _drive_quality(self) -> float | None:
-        """Return the smallest singular value of the drive rows on free motions; None if the chart is fixed."""
+        """Return the smallest singular value of the rows on free motions, or None for a fixed chart."""
         if self.chart.is_full_state or not self.chart.free.size or self.chart.branch is not None:
             return None
         J, null = self._drive_rows()
