@@ -1014,7 +1014,8 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         JointForces
-            ``f["C"].force`` and ``f["C"].moment`` (..., 3), ``f.effort`` (..., A), ``f.undetermined``.
+            ``f["C"].force`` and ``f["C"].moment`` (..., 3) of the first body of the joint on the second, in
+            world axes; ``f.effort`` (..., A), ``f.undetermined``.
 
         Raises
         ------
@@ -1300,7 +1301,7 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         OperationalSpace
-            Λ (..., P, P), μ (..., P, M, M), p (..., P), J̄ (..., M, P).
+            ``s.Lambda`` (..., P, P), ``s.mu`` (..., P, M, M), ``s.p`` (..., P), ``s.inverse`` (..., M, P).
 
         Raises
         ------

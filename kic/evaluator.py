@@ -1,4 +1,4 @@
-"""Evaluators for hot loops: one query at any states, with plain arrays and all names resolved."""
+"""Evaluators for hot loops: one question at any states, with plain arrays and all names resolved."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class NoResultError(UnknownNameError, AttributeError):
 
 
 class Evaluator(ABC):
-    """Evaluator of a query at any states, for hot loops; made by `Mechanism.prepare`.
+    """Evaluator of a question at any states, for hot loops; made by `Mechanism.prepare`.
 
-    Call it with a state (..., S), see `Configuration.state`, and the motion that the query needs, such as
+    Call it with a state (..., S), see `Configuration.state`, and the motion that the question needs, such as
     ``f(state, qd, qdd)``. It has no mutable state and is thread-safe.
 
     Attributes
     ----------
     question : str
-        Name of the query. It is also the ``__name__``, which Dask and others use to name tasks.
+        Name of the question. It is also the ``__name__``, which Dask and others use to name tasks.
     motion : tuple of str
         Names of the arguments after the state.
     names : tuple of str
@@ -92,7 +92,7 @@ class Evaluator(ABC):
 
     @property
     def __name__(self) -> str:
-        """Name of the query."""
+        """Name of the question."""
         return self.question
 
     @property
@@ -102,7 +102,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False) -> Any:
-        """Evaluate the query at a state.
+        """Evaluate the question at a state.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Evaluator(ABC):
         Returns
         -------
         Results, OperationalSpace, RedundancyResolution, PoseMotion or ndarray
-            Results of the query.
+            Results of the question.
 
         Raises
         ------

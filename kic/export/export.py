@@ -295,14 +295,20 @@ class Exports(Questions):
     def coefficients(
         self, of: _Names, *, order: int = 2, wrt: _Names | None = None, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export values, Jacobians and higher coefficients of rows `of`."""
+        """Export values, Jacobians and higher coefficients of rows `of`.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         own = {"of": of, "order": order, "wrt": wrt}
         return ExportedQuestion(self._mechanism, questions.coefficients, own, options)
 
     def dynamics(
         self, *, wrt: _Names | None = None, loads: bool = True, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export mass matrix, Christoffel symbols and, with `loads`, loads and damping."""
+        """Export mass matrix, Christoffel symbols and, with `loads`, loads and damping.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         return ExportedQuestion(self._mechanism, questions.dynamics, {"wrt": wrt, "loads": loads}, options)
 
     def coefficients_and_dynamics(
@@ -314,14 +320,20 @@ class Exports(Questions):
         loads: bool = True,
         **options: Unpack[ExportOptions],
     ) -> ExportedQuestion:
-        """Export coefficients and dynamics from one run of the kernels."""
+        """Export coefficients and dynamics from one run of the kernels.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         own = {"of": of, "order": order, "wrt": wrt, "loads": loads}
         return ExportedQuestion(self._mechanism, questions.coefficients_and_dynamics, own, options)
 
     def inverse_dynamics(
         self, *, wrt: _Names | None = None, loads: bool = True, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export the efforts that produce a motion."""
+        """Export the efforts that produce a motion.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         own = {"wrt": wrt, "loads": loads}
         return ExportedQuestion(self._mechanism, questions.inverse_dynamics, own, options)
 
@@ -329,6 +341,8 @@ class Exports(Questions):
         self, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]
     ) -> ExportedForwardDynamics:
         """Export the accelerations due to efforts.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
 
         Examples
         --------
@@ -340,23 +354,35 @@ class Exports(Questions):
     def motion(
         self, of: _Names, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export value, velocity, acceleration and jerk of rows `of`."""
+        """Export value, velocity, acceleration and jerk of rows `of`.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         return ExportedQuestion(self._mechanism, questions.motion, {"of": of, "wrt": wrt}, options)
 
     def operational_space(
         self, of: _Names, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export the dynamics of a task in terms of its rows `of`."""
+        """Export the dynamics of a task in terms of its rows `of`.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         return ExportedQuestion(self._mechanism, tasks.operational_space, {"of": of, "wrt": wrt}, options)
 
     def pose(
         self, of: str, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]
     ) -> ExportedQuestion:
-        """Export the pose of a frame or body: p, R, twist and G."""
+        """Export the pose of a frame or body: p, R, twist and G.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         return ExportedQuestion(self._mechanism, tasks.pose, {"of": of, "wrt": wrt}, options)
 
     def position(self, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]) -> ExportedQuestion:
-        """Export the closed state with given values of rows `wrt`."""
+        """Export the closed state with given values of rows `wrt`.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         return ExportedQuestion(self._mechanism, questions.position, {"wrt": wrt}, options)
 
     def resolve_redundancy(
@@ -369,7 +395,10 @@ class Exports(Questions):
         wrt: _Names | None = None,
         **options: Unpack[ExportOptions],
     ) -> ExportedQuestion:
-        """Export rates, and with `order` 2 accelerations, that attain those of rows `of`."""
+        """Export rates, and with `order` 2 accelerations, that attain those of rows `of`.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
         own = {"of": of, "order": order, "criterion": criterion, "law": law, "wrt": wrt}
         return ExportedQuestion(self._mechanism, tasks.resolve_redundancy, own, options)
 
@@ -384,7 +413,8 @@ class Exports(Questions):
         """Export the map between motors `wrt` and joints `of`.
 
         Inputs are values and rates of motors, and efforts at joints. Results are the joints' values, their
-        derivative J (motors), the rate of J, motor efforts, and with `inertia` the reflected inertia.
+        derivative J (motors), the rate of J, motor efforts, and with `inertia` the reflected inertia. Further
+        options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
 
         Examples
         --------
