@@ -813,8 +813,8 @@ class PositionSolver(Evaluator):
             if not fit.all():
                 first = values[~fit][0]
                 raise ConfigurationError(
-                    f"`values` must be finite and below {ARGUMENT_MAX:g}, got {short_repr(first.tolist())}. "
-                    "Check their source, such as a sensor.",
+                    f"`values` must be finite and below {ARGUMENT_MAX:g} in magnitude, got "
+                    f"{short_repr(first.tolist())}. Check their source, such as a sensor.",
                     failed=[tuple(index) for index in np.argwhere(~fit).tolist()],
                 )
             return self._at_positions(positions, positions.from_values(values), near)

@@ -36,7 +36,7 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     base, names = _without_locks(mechanism)
     spins = base.__dict__.get(_SPINS, ())
     if isinstance(values, Mapping):
-        given = mapping("values", values, "values by name")
+        given = mapping("values", values, "names to values")
     else:
         given = dict.fromkeys(names_of(values, "values"))
     for name in given:
@@ -73,8 +73,8 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
         message = (
             f"Locking {', '.join(names)} would leave '{base.name}' with "
             f"{counted(made.dof, 'degree of freedom', 'degrees of freedom')}, but {len(left)} to first "
-            "order: the reference configuration is singular. Lock other joints, or change the configuration "
-            "first: lock others at values, and unlock them."
+            "order: the reference configuration is singular. Lock other joints, or first leave this "
+            "configuration: lock others at values, and unlock them."
         )
         raise SingularError(message, key="values", names=names)
     if spins:
@@ -141,9 +141,9 @@ def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
 
 
 def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return a mechanism described at given values of joints and distances, and its remaining coordinates.
+    """Return the mechanism with given values of joints and distances in its reference, and its coordinates.
 
-    None stands for the value in the reference configuration; no solution is needed if all values are None.
+    None keeps the value of the reference configuration; if all are None, no position problem is solved.
     Other coordinates keep their values, except those that the loops determine.
     """
     reference, turns = mechanism.at(), _turns(mechanism)

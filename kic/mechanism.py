@@ -1126,7 +1126,7 @@ class Mechanism(Printable, MechanismDescription):
         return lock(self, values)
 
     def hold_spins(self) -> Mechanism:
-        """Return the mechanism with the spins of rods held, which move nothing else.
+        """Return the mechanism without spins of rods about their own axes, which move nothing else.
 
         A rod between two ball joints that belong to a loop turns about the line through them. One of these
         joints becomes universal, which is the usual model of such a rod: with one axis parallel to the hinge
@@ -1137,7 +1137,7 @@ class Mechanism(Printable, MechanismDescription):
         -------
         Mechanism
             With fewer degrees of freedom, and no coordinate of a spin by default. `remarks` and `mobility`
-            list the spins. A spin stays free, with a remark, if loads act on the rod beside its line, or if
+            list the spins. A spin stays free, with a remark, if loads act on the rod off its axis, or if
             both ball joints have dry friction, limits, or damping or armature that differ by axis. Spins that
             a motor drives or a coupling transmits stay, and so do passive degrees of freedom of another kind,
             such as the swivel of a knee between two ball joints.

@@ -22,7 +22,7 @@ def acting_efforts(
     order: Literal[1, 2] = 2,
 ) -> tuple[Coefficients, np.ndarray]:
     """Return the coefficients of the rows in a dict of efforts, and the efforts (..., A)."""
-    effort = mapping("effort", effort, "efforts by row")
+    effort = mapping("effort", effort, "rows to efforts")
     if not effort:
         raise invalid("effort", "must have the effort of at least one row", effort)
     names = model_of(configuration).actuators(list(effort), hold_all=False)

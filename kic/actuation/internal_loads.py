@@ -54,9 +54,9 @@ class EffortSpace:
             unconstrained = tuple(
                 x for x, s in zip(coordinates, share[b], strict=True) if s > UNCONSTRAINED_RTOL * largest
             )
-            more = f" ({failed.size} members of {len(G)})" if len(G) > 1 else ""
+            more = f"{failed.size} of {len(G)} members, " if len(G) > 1 else ""
             raise SingularError(
-                f"Actuators {', '.join(actuators)} cannot hold '{name}' here{more} (condition "
+                f"Actuators {', '.join(actuators)} cannot hold '{name}' here ({more}condition "
                 f"{condition[b]:.1e}): while they are at rest, {', '.join(unconstrained)} can move. Add an "
                 "actuator that this motion moves, or choose another configuration.",
                 condition=float(condition[b]),

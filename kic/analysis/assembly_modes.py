@@ -307,9 +307,9 @@ def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.
 
 
 def _pose_numbers(model: CompiledModel, states: np.ndarray, tolerance: np.ndarray, body: str) -> np.ndarray:
-    """Number the distinct poses of a body (K,) in states (K, S), in their order.
+    """Return numbers (K,) of the poses of a body in states (K, S), in order of appearance.
 
-    Poses closer than `tolerance` (K,) count as one.
+    Poses within `tolerance` (K,) have the same number.
     """
     point, rotation = body_poses(model, states, body)
     pose = np.concatenate([point / model.length, rotation.reshape(-1, 9)], axis=1)

@@ -237,7 +237,7 @@ def _flipped(states: np.ndarray, flip: tuple[int, int, float]) -> np.ndarray:
 
 
 class Tracker:
-    """Tracker of the complex solutions of a closure along paths, with tests of such solutions."""
+    """Path tracker for complex solutions of the closure equations, with tests of the solutions."""
 
     def __init__(self, closure: Closure, state: np.ndarray, rng: np.random.Generator) -> None:
         self.closure, self.parameters = closure, Parameters(closure, state)

@@ -136,14 +136,14 @@ class Endgame:
     def _by_circles(
         self, states: np.ndarray, start: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return ends of paths by Cauchy's integral; codes, 1 or 0 if lost; and numbers of turns.
+        """Return ends of paths by Cauchy's integral formula; codes, 1 or 0 if lost; and numbers of turns.
 
         The end of a lost path is the last state that was reached.
 
         Near a singular end a path is a power series in a root of the distance: after some turns about the end
         it closes, and the mean of its points is the end. If a circle encloses the branch point of two close
-        solutions, their halved difference is a root of an analytic function, whose mean is its value at the
-        end. If it encloses more, a smaller circle follows.
+        solutions, half their difference is the square root of an analytic function, whose mean is its value
+        at the end. If it encloses more, a smaller circle follows.
         """
         tracker, way = self.tracker, start - end
         code, turns, here = np.zeros(len(states)), np.zeros(len(states), dtype=int), states.copy()
@@ -196,7 +196,7 @@ class Endgame:
         """Return codes (B,) as in `_beyond` from points (T, B, S) about ends, and a mask of closed paths.
 
         At a distance t from an end at infinity, the logarithm of a coordinate is w log t + c₀ + c₁ t + …, or
-        a series in a root of t. About a circle it gains 2πi w, and Cauchy's integrals of negative powers
+        a series in a root of t. Around a circle it gains 2πi w, and Cauchy's integrals of negative powers
         vanish. They do not if the pole is only near the end. Then the reciprocal of the coordinate may still
         be analytic within the circle. Its mean is its value at the end, which is small if the end is far.
         """

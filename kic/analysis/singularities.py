@@ -183,9 +183,9 @@ class Singularities(Printable):
         """
         if not self.batch:
             message = (
-                f"Singular configurations of '{self._model.description.name}' are sought between neighbours; "
-                "a single configuration has none. Use a batch made by path(), or by at() over a grid, or "
-                "read `measures`."
+                f"Singular configurations of '{self._model.description.name}' are searched for between "
+                "neighbours, and a single configuration has none. Use a batch made by path(), or by at() "
+                "over a grid, or read `measures`."
             )
             raise InputError(message, key="configuration", got=())
         return tuple(self._describe(point) for point in self._search.points)

@@ -82,7 +82,7 @@ def linearize(
 
 
 def _data(lin: Linearization, space: StateSpace) -> dict[str, Any]:
-    """Return the numbers as plain lists."""
+    """Return the results in types of JSON."""
     import numpy as np
 
     from kic.report.report import plain_lists

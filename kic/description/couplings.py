@@ -96,7 +96,7 @@ class Coupling:
         if way != "ratios" and len(joints) != 2:
             raise ModelError(
                 f"{label}: `{way}` must have two joints, got {len(joints)}: {', '.join(joints)}. "
-                "Write more terms with `ratios`.",
+                "Use `ratios` for more joints.",
                 key="joints",
             )
         if way == "pitch_point":

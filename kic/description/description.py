@@ -324,7 +324,7 @@ class MechanismDescription:
             raise ModelError(
                 f"'{self.name}': coupled joints close a loop among themselves, at '{joint.name}' of coupling "
                 f"'{named}'. One joint of each loop must have no coupling, because the loop is cut there. "
-                "Write one coupling in other joints of the loop.",
+                "Write one coupling in terms of other joints of the loop.",
                 key=f"couplings[{i}].joints",
                 joint=joint.name,
             )

@@ -310,7 +310,7 @@ class Joint:
         if self.swing_axis is not None:
             assign(self, swing_axis=valid.direction(label, "swing_axis", self.swing_axis))
         elif self.type == "spherical":
-            message = f"{label}: `swing` of a spherical joint needs `swing_axis`, the direction that swings."
+            message = f"{label}: `swing` of a spherical joint needs `swing_axis`, the direction it limits."
             raise ModelError(message, key="swing_axis")
 
     @property

@@ -42,7 +42,7 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
     """Return a finite number of at least `least`."""
     a = reals(value)
     if a is None or a.shape != () or (least is not None and a.real < least):
-        at_least = "" if least is None else f" of at least {least:g}"
+        at_least = "" if least is None else f" ≥ {least:g}"
         raise invalid_part(owner, key, f"must be a finite number{at_least}", value)
     return check_size(owner, key, a).item()
 

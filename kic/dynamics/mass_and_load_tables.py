@@ -94,7 +94,7 @@ class Loads:
         if given is None:
             return self.constant, ()
         arrays = {}
-        for name, value in mapping("applied", given, "forces and moments").items():
+        for name, value in mapping("applied", given, "loads to components").items():
             if name not in self.names:
                 raise unknown("force or moment", name, owner, self.names)
             arrays[name] = as_array(name, value, 3)

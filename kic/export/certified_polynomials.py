@@ -299,8 +299,8 @@ class _Problem:
                 values=values,
             )
         raise InputError(
-            f"`limits` must be a smaller box to certify errors of {goal.min():.2g} with {_CELLS_MAX} cells, "
-            f"got one that needs more near {_shown(values)}. Reduce the box.",
+            f"Errors of {goal.min():.2g} near {_shown(values)} require more than {_CELLS_MAX} cells of the "
+            "box `limits`. Reduce the box.",
             key="limits",
             values=values,
         )

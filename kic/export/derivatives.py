@@ -80,9 +80,9 @@ def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], or
 
 
 def system_parts(answer: Trace) -> tuple[np.ndarray, tuple[Trace, ...]]:
-    """Convert an answer with "closure" and "q" to a square system; return entries of the state, and traces.
+    """Return state entries and traces of the square system of the outputs "closure" and "q" of an answer.
 
-    The traces give the rows; the rows and their Jacobian; values, G and H of the answer; and its D. Loops
+    The traces compute its rows; its rows and their Jacobian; values, G and H of the answer; and D. Loops
     that q does not move are omitted, with their entries and rows, unless the answer depends on them.
     """
     graph, (state,) = Graph(), answer.inputs

@@ -112,8 +112,11 @@ def matched(
     given |= named
     missing = [a.name for a in inputs if a.name not in given and not defaulted(a)]
     if wrong or missing:
-        key, rule = (wrong[0], "must be left out") if wrong else (missing[0], "must be given")
-        message = f"`{key}` {rule}. Inputs of `{function}` are {', '.join(names)}."
+        key = (wrong or missing)[0]
+        rule = f"`{key}` must be given to `{function}`" if missing else f"`{function}` has no input `{key}`"
+        if key in given and key in names:
+            rule = f"`{function}` got `{key}` twice, by position and by name"
+        message = f"{rule}. Its inputs are {', '.join(names)}."
         if key in ("q", "values") and "state" in names:
             message += " Give `Configuration.state`, or export with close=True, which takes coordinates `q`."
         raise InputError(message, key=key)

@@ -358,7 +358,7 @@ def export_traces(
     if order:
         if found_answer is None:
             raise invalid(
-                "derivatives", "must be 0 for 'position'", order, "Its derivatives are coefficients."
+                "derivatives", "must be 0 for 'position'", order, "Export coefficients for derivatives."
             )
         values = model.coordinate_values(transfer.names, state[None])[0].real
         found_answer = with_derivatives(found_answer, step, {"state": state, "q": values}, order)

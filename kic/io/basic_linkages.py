@@ -85,7 +85,7 @@ class FourBarMotion(Printable):
 
 
 def four_bar_motion(*, ground: float, crank: float, coupler: float, rocker: float) -> FourBarMotion:
-    """Return Grashof class, range of motion and transmission angles of a four-bar linkage.
+    """Return the Grashof type, ranges of motion and transmission angles of a four-bar linkage.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def four_bar_motion(*, ground: float, crank: float, coupler: float, rocker: floa
     Raises
     ------
     InputError
-        For a length that is not positive, or lengths that do not close.
+        If a length is not positive, or the links cannot form a closed loop.
 
     Examples
     --------
@@ -153,8 +153,8 @@ def _check_closing(**lengths: float) -> None:
     name = max(lengths, key=lambda key: lengths[key])
     rest = sum(lengths.values()) - lengths[name]
     if lengths[name] >= rest:
-        rule, shown = "must be shorter than the other lengths together", f"{lengths[name]:g} and {rest:g}"
-        raise invalid(name, rule, lengths[name], "The links do not close.", shown=shown)
+        rule, shown = "must be less than the sum of the other lengths", f"{lengths[name]:g} and {rest:g}"
+        raise invalid(name, rule, lengths[name], "The links cannot form a closed loop.", shown=shown)
 
 
 def four_bar(

@@ -120,8 +120,9 @@ class JointOrder:
         self.missing = tuple(joint.name for joint in joints if joint.name not in own)
         if not self._joints:
             message = (
-                f"'{mechanism.name}' and the {self.package} model have no joint of the same name. There are: "
-                f"{', '.join(joint.name for joint in joints[:8])}."
+                f"'{mechanism.name}' and the {self.package} model have no joint names in common. Joints of "
+                "the model: "
+                f"{', '.join(joint.name for joint in joints[:8])}{', …' if len(joints) > 8 else ''}."
             )
             raise InputError(message, key="peer", names=tuple(joint.name for joint in joints))
         for joint in self._joints:

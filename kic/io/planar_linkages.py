@@ -210,8 +210,8 @@ def watt(
 ) -> Mechanism:
     """Make a Watt II six-bar: the rocker of a four-bar drives a second four-bar.
 
-    Joints A to D are those of `four_bar`; E (rocker, rod), F (rod, follower) and G (ground, follower), which
-    is the angle of the follower from the x axis.
+    Joints A to D are those of `four_bar`; E (rocker, rod), F (rod, follower) and G (ground, follower). The
+    value of G is the angle of the follower from the x axis.
 
     Parameters
     ----------

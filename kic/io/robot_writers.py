@@ -862,7 +862,7 @@ def _add_mjcf_inertia(
 
     if inertia is None or not inertia[0] > 0:
         raise ModelError(
-            f"Body '{name}' moves and has no mass or no inertia. MuJoCo requires both; give them.",
+            f"Body '{name}' moves but lacks mass or inertia, and MuJoCo requires both. Give them.",
             name=name,
         )
     mass, com, J = inertia

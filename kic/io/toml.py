@@ -285,7 +285,7 @@ def _converted(hint: Any, given: Any) -> Any:
 
 
 def _joined(key: str, *names: str) -> str:
-    """Return a key below another, quoted as in TOML."""
+    """Return a dotted key of TOML from a key and names, quoted if necessary."""
     for name in names:
         if name:
             bare = re.fullmatch(r"[\w-]+(\[\d+\])?", name, re.ASCII)
@@ -387,7 +387,7 @@ def _table_schema(kind: Any) -> dict[str, Any]:
 
 
 def _value_schema(hint: Any) -> dict[str, Any]:
-    """Return the schema of a value."""
+    """Return the JSON schema of a type hint."""
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
     if hint in _JSON_TYPES:
         return {"type": _JSON_TYPES[hint]}

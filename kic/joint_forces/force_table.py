@@ -82,7 +82,7 @@ def force_table(
     transmission: Any,
     axis: TableAxis | None = None,
 ) -> DataTable:
-    """Return the table of a motion; see `Configuration.force_table`."""
+    """Return the table of forces along a motion; see `Configuration.force_table`."""
     description = model_of(c).description
     units, forces = description.units, c.joint_forces(qd, qdd, wrt=wrt, applied=applied, actuators=actuators)
     made, moment = forces._driver_columns(), f"{units.force} {units.length}"

@@ -83,7 +83,7 @@ def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
 
 @helper
 def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
-    """Replace the motion of every frame by the forces of its bodies, which are in the order of frames.
+    """Replace the motion of every frame by the forces of its bodies, which are sorted by frame.
 
     `own` is scratch for two blocks.
     """

@@ -197,7 +197,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         ('c', 'b')
         """
         there = (*self.rows, *self.columns)
-        names = mapping("names", names, "new names by the old ones")
+        names = mapping("names", names, "old names to new ones")
         names_of(names.values(), "names")
         for name in names:
             if name not in there:

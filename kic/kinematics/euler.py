@@ -89,7 +89,7 @@ def check_gimbal(name: str, labels: Iterable[str], error: np.ndarray) -> np.ndar
         names = tuple(sorted({label.rpartition(".")[0] for label in labels if f".{EULER}" in label}))
         message = (
             f"Euler angles {', '.join(names)} of '{name}' are near gimbal lock here, where the first and "
-            f"third axis are parallel: they or their derivatives may have a relative error of "
+            f"third axes are parallel: they or their derivatives may have a relative error of "
             f"{estimate:.0e}. Use another sequence, a lower order, or pose()."
         )
         raise SingularError(message, names=names, estimate=estimate, failed=failed.tolist())

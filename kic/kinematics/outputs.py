@@ -52,7 +52,7 @@ class Rows:
         for row, reference in self.offsets:
             values[..., row] += reference
         if self.angles and values.dtype.kind == "O":
-            message = "Symbols have no angles by arctan2. Name rows without angles of parts."
+            message = "Angles of parts require arctan2, which symbols do not support. Leave them out."
             raise InputError(message, key="configuration")
         for row, sine, cosine, reference in self.angles:
             s = values[..., sine]

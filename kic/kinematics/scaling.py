@@ -157,8 +157,8 @@ def coordinate_limits(
 def _check_one_unit(
     kind: str, names: tuple[str, ...], units: list[str], remedy: str, key: str = "length"
 ) -> None:
-    """Raise an error for names of different units."""
+    """Raise an error unless all names have the same unit."""
     if len(set(units)) > 1:
         listed = ", ".join(f"{name} ({unit})" for name, unit in zip(names, units, strict=True))
-        message = f"{kind} must have one unit to be compared, got {listed}. {remedy}"
+        message = f"{kind} must have the same unit, got {listed}. {remedy}"
         raise InputError(message, key=key, units=tuple(units))

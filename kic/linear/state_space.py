@@ -374,7 +374,9 @@ class StateSpace(Batched):
         try:
             found = C @ np.linalg.solve(np.where(unsolved, np.eye(len(self.states)), own), B + 0j) + D
         except np.linalg.LinAlgError:
-            raise invalid("omega", "must not be a pole of the model", omega, "Add damping.") from None
+            raise invalid(
+                "omega", "must not contain a pole of the model", omega, "Choose other frequencies."
+            ) from None
         found = np.where(unsolved, np.nan, found)
         return found.reshape(*self.batch, *w.shape, len(self.outputs), len(self.inputs))
 

@@ -94,7 +94,7 @@ def integer(name: str, value: Any, least: int, most: int | None = COUNT_MAX, oth
     number = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
     if not number or value < least or (most is not None and value > most):
         high = number and value >= least
-        bounds = f"of at most {most}" if high else f"of at least {least}"
+        bounds = f"≤ {most}" if high else f"≥ {least}"
         bounds = bounds if most in (None, COUNT_MAX) else f"from {least} to {most}"
         bounds += f" or {other}" if other else ""
         raise invalid(name, f"must be an integer {bounds}", value)
@@ -131,15 +131,14 @@ def at_least(name: str, value: Any, least: float) -> float:
     """Return a finite number of at least `least`."""
     a = reals(value)
     if a is None or a.shape != () or a.dtype != np.float64 or a < least:
-        rule = f"must be a finite number{f' of at least {least:g}' * (least > -np.inf)}"
-        raise invalid(name, rule, value)
+        raise invalid(name, f"must be a finite number{f' ≥ {least:g}' * (least > -np.inf)}", value)
     return float(a)
 
 
 def mapping(name: str, value: Any, of: str) -> dict[str, Any]:
     """Return a dict whose keys are names."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise invalid(name, f"must be a dict of {of}", value)
+        raise invalid(name, f"must be a dict that maps {of}", value)
     return dict(value)
 
 

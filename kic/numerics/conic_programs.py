@@ -181,6 +181,7 @@ def solve_feasible(p: Program) -> np.ndarray:
             break
         more = min(CONE_TIGHTENING_MAX, 4 * more + 4 * (floor - worst))
     raise SingularError(
-        f"The solution violates a limit by {-worst:.1e} of the load, more than rounding. Change the units.",
+        f"No solution satisfies all limits to rounding: the smallest margin is {worst:.1e} of the load. "
+        "Relax the limits.",
         margin=worst,
     )

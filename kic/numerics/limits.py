@@ -22,7 +22,7 @@ def bounds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper limits (A,); infinite values mean no limit.
 
-    A scalar limits all magnitudes, (A,) numbers limit one each, and (2, A) or (2, 1) are lower and upper
+    A scalar bounds all magnitudes, (A,) numbers bound one each, and (2, A) or (2, 1) are lower and upper
     limits. A dict gives a scalar or a pair by name; a name of w labels, at its `places`, takes (w,) or (2, w)
     numbers. Other labels are unlimited. With `rest`, 0 must lie within the limits. With `batch`, (2, ..., A)
     give limits (..., A), and a lower limit may equal the upper one.
@@ -32,7 +32,7 @@ def bounds(
     UnknownNameError
         If a name is not among the labels or places.
     InputError
-        If a shape or number is wrong, or limits are in the wrong order; `name` is the label of the latter.
+        If a shape or number is wrong, or limits are in the wrong order, with their label as `name`.
     """
     if isinstance(value, Mapping):
         at = {name: slice(k, k + 1) for k, name in enumerate(labels)} if places is None else places

@@ -105,7 +105,7 @@ class DataTable(Printable):
         return self.select(text("name", name)).variables[0].values
 
     def summary(self) -> Summary:
-        """Return a table of the ranges of the finite values of the variables."""
+        """Return a table of the smallest, largest and mean finite value of each variable."""
         sheet, cells = Summary(self.title), []
         for v in self.variables:
             known = v.values[np.isfinite(v.values)] if v.values.dtype.kind in "iuf" else v.values[:0]

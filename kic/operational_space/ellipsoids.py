@@ -368,8 +368,8 @@ def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     P = G.shape[-2]
     if G.shape[-1] < P:
         message = (
-            f"`G` must have at most as many rows as coordinates, got shape {G.shape}, whose manipulability "
-            "is 0 everywhere. Name fewer rows."
+            f"`G` must not have more rows than columns, got shape {G.shape}, whose manipulability is 0 "
+            "everywhere. Name fewer rows."
         )
         raise InputError(message, key="G", got=G.shape)
     known = np.isfinite(G).all(axis=(-1, -2))

@@ -512,7 +512,7 @@ def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
 
 
 class _ResolutionProblem:
-    """Configurations with a motion of the task; parts have a single batch axis."""
+    """Redundancy resolution at configurations with a given task motion; parts have a single batch axis."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class _QuadraticObjective(Objective):
     def __init__(self, rows: Mapping[str, Any], gain: Any = 1.0) -> None:
         super().__init__(gain)
         if not isinstance(rows, Mapping) or not rows:
-            raise invalid(self._argument, "must be a dict of rows such as 'joint1'", rows)
+            raise invalid(self._argument, "must be a nonempty dict that maps rows, such as 'joint1'", rows)
         self.names = names_of(rows, self._argument)
         self._rest = np.zeros(len(rows))
         self._stiffness = np.ones(len(rows))
@@ -128,7 +128,9 @@ class JointLimits(_QuadraticObjective):
         a = np.array(pairs)
         self._rest = a.mean(axis=1)
         w = np.ones(len(a))
-        for name, value in ({} if weights is None else mapping("weights", weights, "weights by row")).items():
+        for name, value in (
+            {} if weights is None else mapping("weights", weights, "rows to weights")
+        ).items():
             found = reals(value)
             if name not in self.names or found is None or found.ndim or found < 0:
                 message = (

@@ -56,11 +56,10 @@ class Mark:
 
 
 def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Return the positions (n,) of a sliding pair along its axis, or None for other marks.
+    """Return positions along the axis of a sliding pair, or lengths of a ram; None for other marks.
 
-    `displacements` (n, 4, 4) move each body from the reference configuration. For pairs of moving bodies the
-    last entry belongs to the reference configuration, so that their length is equal in all pictures. For a
-    ram, return its lengths, again with that of the reference configuration last.
+    There is one for each of the `displacements` (n, 4, 4) from the reference configuration. For rams and
+    pairs of moving bodies, that of the reference configuration follows, so that pictures show equal lengths.
     """
     T = [displacements[body] for body in mark.place_bodies]
     ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]

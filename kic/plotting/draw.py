@@ -196,7 +196,7 @@ class MechanismPicture(Picture):
         )
 
     def trace(self, of: str | Iterable[str], *, along: Configuration | None = None) -> Self:
-        """Add curves of points through all members of a batch, such as a coupler curve.
+        """Draw the paths of points through the members of a batch, such as a coupler curve.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kic.errors import InputError, invalid
+from kic.errors import InputError, either, invalid
 from kic.numerics.arrays import reals
 from kic.numerics.files import atomic_write, file_name
 from kic.numerics.optional import import_optional
@@ -97,8 +97,7 @@ def check_target(file: str | Path, formats: tuple[str, ...], what: str, dpi: Any
     kind = path.suffix.lower().removeprefix(".")
     if kind not in formats:
         message = (
-            f"{what} is saved as {', '.join(formats[:-1])} or {formats[-1]}; `file` must end in one, got "
-            f"{path.name!r}."
+            f"`file` of {what.lower()} must end in {either(f'.{x}' for x in formats)}, got {path.name!r}."
         )
         raise InputError(message, key="file", got=path.name, formats=formats)
     a = reals(dpi)

@@ -683,7 +683,7 @@ class HybridForcePosition(_RowControl):
         wrt: _Names = None,
     ) -> None:
         if not isinstance(force, Mapping) or not force:
-            raise invalid("force", "must be a dict of rows and forces", force)
+            raise invalid("force", "must be a nonempty dict that maps rows to forces", force)
         super().__init__(mechanism, reference, wrt, secondary, null_damping, names_of(force, "force"))
         n, rows = self._reference.size, len(self.rows)
         gains = np.zeros((rows, 2, rows))
@@ -980,8 +980,8 @@ class ComputedVoltage(_TrajectoryControl):
     Raises
     ------
     InputError, UnknownNameError, InertiaError, SingularError
-        As `ComputedTorque`; for a mechanism whose motors cannot produce every motion; from the call, if
-        `gain` is given and currents are not.
+        As `ComputedTorque`; also if the motors cannot produce every motion or, from the call, if `gain` is
+        given and currents are not.
 
     Examples
     --------

@@ -429,7 +429,8 @@ class Chart:
                 self.branch = branch_here(self, tangent)
 
     def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Return the unknowns from the anchor state (S,), rates (M,), and the rest of another chart."""
+        """Return the unknowns from the anchor state (S,), rates (M,), and further unknowns of another "
+        "chart."""
         return np.concatenate([state if self.is_full_state else self.anchor_position, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
@@ -627,7 +628,7 @@ class Chart:
         return now, self._accelerations(now)
 
     def samples(self, times: Sequence[float], unknowns: Sequence[np.ndarray]) -> list[MotionSample]:
-        """Return the motion and its inputs at samples of a step, whose loops are closed together."""
+        """Return the motion and its inputs at samples of a step; their loops are closed in one batch."""
         x = np.array([self.coordinates(*at)[0] for at in zip(times, unknowns, strict=True)])
         at_anchor = len(x) == 1 and np.array_equal(x[0], self.anchor_position) and self.branch is None
         states = self.anchor_state[None].copy() if at_anchor else self._states(x)

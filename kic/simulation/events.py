@@ -214,7 +214,8 @@ def _value(event: Event, t: float, now: Snapshot) -> float:
     if np.isnan(a).any():
         message = (
             f"The event '{getattr(event, '__name__', event)}' returned nan at t = {t:.9g}, where q = "
-            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. Events must be numbers."
+            f"{short_repr(now.q.tolist())} and qd = {short_repr(now.qd.tolist())}. An event must return a "
+            "number."
         )
         raise SimulationError(message, key="events", time=t, q=now.q, qd=now.qd)
     return float(a.reshape(()))

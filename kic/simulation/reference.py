@@ -82,7 +82,9 @@ class Reference:
                     raise invalid(key, "must have names of rows, bodies and frames as keys", name)
                 self._add(*self._entry(name, motion))
         else:
-            raise invalid(key, "must be a Trajectory, or a dict of rows, bodies and frames to motions", given)
+            raise invalid(
+                key, "must be a Trajectory, or a dict that maps rows, bodies and frames to motions", given
+            )
         self._single = self._samples[0] if len(self._samples) == 1 else None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -182,9 +182,7 @@ def _attributes(text: str) -> dict[str, Any]:
         raise _RunFileError("its table of attributes is not that of a run")
     for key, least in (("steps", 0), ("charts", 1)):
         if type(attributes[key]) is not int or not least <= attributes[key] < 2**63:
-            raise _RunFileError(
-                f"'{key}' must be an integer of at least {least}, got {attributes[key]!r:.20}", key=key
-            )
+            raise _RunFileError(f"'{key}' must be an integer ≥ {least}, got {attributes[key]!r:.20}", key=key)
     if (
         not isinstance(attributes["stopped"], str)
         or printable(attributes["stopped"]) != attributes["stopped"]
@@ -224,7 +222,7 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
     model, names = mechanism._model, attributes["coordinates"]
     tree, moments, size = model.tree, len(arrays["t"]), len(names)
     if model.transfer(names).labels != names:
-        raise _RunFileError("its coordinates are not single rows", key="coordinates")
+        raise _RunFileError("'coordinates' must be names of single rows", key="coordinates")
     model.check_number(None if names == model.coordinates else names)
     motors = arrays["torque"].shape[1] if arrays["torque"].ndim == 2 else -1
     if motors not in (0, len(mechanism.motors)):
@@ -236,14 +234,14 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
     widths |= dict.fromkeys(("rates", "second"), tree.size)
     acting, measured = attributes["actuators"], attributes["measured"]
     if acting != names and model.actuators(acting, hold_all=False) != acting:
-        raise _RunFileError("its actuators are not single rows", key="actuators")
+        raise _RunFileError("'actuators' must be names of single rows", key="actuators")
     widths |= dict.fromkeys(ACTUATOR_ARRAYS, len(acting) if acting != names else 0)
     shapes = {"t": (moments,), "kinetic": (moments,)} | {key: (moments, n) for key, n in widths.items()}
     if (measured is None) != (CONTROL_ARRAYS[0] not in arrays):
         raise _RunFileError("its samples of a controller are incomplete", key="measured")
     if measured is not None:
         if model.rows(measured, 1).layout.rows.labels != measured:
-            raise _RunFileError("its measured rows are not single rows", key="measured")
+            raise _RunFileError("'measured' must be names of single rows", key="measured")
         controlled = attributes["controlled"]
         if controlled not in (acting, tuple(motor.name for motor in mechanism.motors) if motors else acting):
             raise _RunFileError("its controller has other actuators", key="controlled")

@@ -181,8 +181,10 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
         remedy = "Write near=m.at(…), or give an earlier run."
         raise invalid("near", f"must be a configuration of '{mechanism.name}'", start, remedy)
     if start.batch or not start.ok.all():
-        got = f"a batch {start.batch}" if start.batch else "one that failed"
-        message = f"`near` must be one solved configuration, got {got}. Select a member by its index."
+        got, remedy = "one without a solution", "Give a configuration that is `ok`."
+        if start.batch:
+            got, remedy = f"a batch {start.batch}", "Select a member by its index."
+        message = f"`near` must be one solved configuration, got {got}. {remedy}"
         raise InputError(message, key="near", got=start.batch)
     if start.state.dtype != np.float64:
         raise InputError(
@@ -293,7 +295,9 @@ def _prescribed(given: Any, model: CompiledModel, names: tuple[str, ...]) -> dic
     if isinstance(given, Trajectory):
         given = given.sampled(names)
     if not isinstance(given, Mapping) or not all(map(callable, given.values())):
-        raise invalid("prescribed", "must be a dict of coordinate to function of t, or a Trajectory", given)
+        raise invalid(
+            "prescribed", "must be a Trajectory, or a dict that maps coordinates to functions of t", given
+        )
     for name in given:
         _check_valued("prescribed", name, model, names)
     return dict(given)

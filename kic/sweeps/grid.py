@@ -70,7 +70,7 @@ def make_grid(grid: Any) -> Grid:
     (3,)
     """
     if not isinstance(grid, Mapping):
-        raise invalid("grid", "must be a dict of names to values, lists for axes", grid)
+        raise invalid("grid", "must be a dict that maps names to values, with lists for axes", grid)
     axes: dict[str, np.ndarray] = {}
     fixed: dict[str, Any] = {}
     for name, values in grid.items():

@@ -132,8 +132,8 @@ class PathSamples:
             others = [] if actuators is not None else [name for name in effort_limits if name not in names]
             if others:
                 raise InputError(
-                    f"'{others[0]}' is neither a coordinate of the path nor an actuator of '{c.name}', which "
-                    f"are {', '.join(names)}. Name all rows where efforts act in `actuators`.",
+                    f"'{others[0]}' is neither a coordinate of the path nor an actuator of '{c.name}' "
+                    f"({', '.join(names)}). List every row at which an effort acts in `actuators`.",
                     key="effort_limits",
                     name=others[0],
                     candidates=names,
@@ -478,8 +478,8 @@ def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrai
     if plain.any():
         names = [name for name, has in zip(train.names, plain, strict=True) if has]
         raise InputError(
-            f"Motors without a circuit have no voltage to limit ({', '.join(names)}). Limit the others by "
-            "name, in a dict, and efforts by `effort_limits`.",
+            f"Motors without a circuit have no voltage to limit ({', '.join(names)}). Give a dict "
+            "without these motors, and limit their efforts with `effort_limits`.",
             key="voltage_limits",
             motors=tuple(names),
         )

@@ -112,9 +112,7 @@ class TaskPath:
         if hasattr(path, "sampled"):
             path = path.sampled(model.description.coordinates)
         if not isinstance(path, Mapping) or not path:
-            raise invalid(
-                "path", "must be a Trajectory, or a dict of rows or bodies, each with its path", path
-            )
+            raise invalid("path", "must be a Trajectory, or a dict that maps rows or bodies to paths", path)
         self._model = model
         self._entries: list[_RowPath] = []
         names: list[str] = []

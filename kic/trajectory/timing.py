@@ -425,9 +425,9 @@ class _Phase:
         self._set(rows.C[:, 1] * (np.arange(len(self.step)) < len(self.step) - 1)[:, None], 0.0, 0.0)
 
     def _set(self, slope: Any, constant: Any, square: Any) -> None:
-        """Set the rows with C ṡ at the ends of intervals replaced by constant + slope v + square w².
+        """Replace C ṡ at the ends of intervals by constant + slope v + square w².
 
-        There, the speed w is not a polynomial of s̈ and the speed v at the start: w² = v² + 2 Δ s̈.
+        There, the speed w is not a polynomial in s̈ and the initial speed v: w² = v² + 2 Δ s̈.
         """
         r = self.rows
         constant = constant + r.D[:, 1]
@@ -544,7 +544,7 @@ class _Phase:
         raise InputError(
             f"The path cannot start with ṡ = {start:.5g}"
             + (f": {why}." if why else ".")
-            + f" With ṡ from {can} the end is reached.",
+            + f" The end can be reached from ṡ = {can}.",
             key="start_speed",
             got=start,
             ranges=ranges,

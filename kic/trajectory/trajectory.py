@@ -546,16 +546,16 @@ class Trajectory(Printable):
 
     def __post_init__(self) -> None:
         h = self.pieces.lengths
-        if (
-            not np.isfinite(self.pieces.coefficients).all()
-            or not ((h >= TRAJECTORY_DURATION_MIN) & (h <= DURATION_MAX)).all()
-        ):
+        fit = (h >= TRAJECTORY_DURATION_MIN) & (h <= DURATION_MAX)
+        if not fit.all():
             raise InputError(
-                f"Positions must not overflow, and pieces must last from "
-                f"{TRAJECTORY_DURATION_MIN:g} to {DURATION_MAX:g}, got some of {h.min():g}.",
+                f"Every piece must last from {TRAJECTORY_DURATION_MIN:g} to {DURATION_MAX:g}, got "
+                f"{h[~fit][0]:g}. Give times in another unit.",
                 key="duration",
-                got=h.min(),
+                got=float(h[~fit][0]),
             )
+        if not np.isfinite(self.pieces.coefficients).all():
+            raise InputError("Positions must be finite, got polynomials that overflow.", key="positions")
 
     @property
     def names(self) -> tuple[str, ...]:

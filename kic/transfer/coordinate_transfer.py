@@ -272,7 +272,7 @@ class CoordinateTransfer:
         return self._program(False, order).run(states)
 
     def jets(self, states: np.ndarray, order: int) -> list[np.ndarray]:
-        """Return A (B, M, m), B (B, M, m, m), … of the tree's coordinates, up to an order.
+        """Return A (n, M, m), B (n, M, m, m), … of the tree's coordinates at states (n, S), up to an order.
 
         They are the columns of the chosen rows in (4-18), (4-19), and in (3-19) and (3-47) for the system w.
         """

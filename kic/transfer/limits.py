@@ -60,7 +60,7 @@ class MotionLimits:
                     key="limits",
                 )
         elif limits is not None and not isinstance(limits, bool | np.bool_):
-            raise invalid("limits", "must be a dict of names to (lower, upper), True or None", limits)
+            raise invalid("limits", "must be True, None, or a dict that maps names to (lower, upper)", limits)
         self.bounds = {self._checked(name): _pair(name, pair) for name, pair in given.items()}
         self.lower, self.upper = np.array([*self.bounds.values()]).reshape(-1, 2).T
 

@@ -548,8 +548,8 @@ class Program:
         transfer: Any = self.transfer  # for the type checker: some methods are not in the protocol
         if dtype.kind == "O" and self._quality:
             raise InputError(
-                "`configuration` must hold numbers in these coordinates, got symbols: a transfer chooses "
-                "rows by their size. Substitute numbers, or use the joint coordinates of an open chain.",
+                "`configuration` must hold numbers, got symbols: in these coordinates, equations are chosen "
+                "by numerical size. Substitute numbers, or use the joint coordinates of an open chain.",
                 key="configuration",
             )
         out = self.table(count, dtype, rates) if out is None else out

@@ -72,7 +72,7 @@ class NamedInput:
 
 @dataclass(frozen=True)
 class Targets:
-    """Named rows and bodies with a pose, with their target values.
+    """Named rows and poses of bodies, with their target values.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Targets:
     batch : tuple of int
         Shape of the batch.
     reasons : list of (...) str
-        Reasons why members are impossible, known before the solution; '' for possible members.
+        Reasons why members are impossible, known before solving; '' for possible members.
     """
 
     names: tuple[str, ...]

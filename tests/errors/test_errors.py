@@ -343,7 +343,7 @@ DRAWINGS = [
     ({"coordinates": "A"}, "coordinates",
         "Mechanism 'm': `coordinates` must be a list of names, got 'A'."),
     ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of names, got 5."),
-    ({"closure_tolerance": -1}, "closure_tolerance", "must be a finite number of at least 0, got -1."),
+    ({"closure_tolerance": -1}, "closure_tolerance", "must be a finite number ≥ 0, got -1."),
     ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of names, got {'A'}."),
 ]  # fmt: skip
 

@@ -457,7 +457,7 @@ def test_large_values(refused) -> None:
     for number in ("9" * 400, "1e400", "-1e400"):
         error, message = refused(swap("1.0", number))
         assert error.key == "bodies[0].mass"
-        assert "`mass` must be a finite number of at least 0, got " in message
+        assert "`mass` must be a finite number ≥ 0, got " in message
     _, message = refused(swap("1.0", "[" + "1, " * 9999 + "]"))
     assert message == "bodies[0].mass: must be a number, got [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]."
     _, message = refused(swap('"tip"', '"' + "t" * 9999 + '.x"'))

@@ -445,11 +445,11 @@ WRONG = {
     ),
     "dot order": (
         lambda: dot(Z((2, 3)), Z((3, 4)), order=0),
-        "`order` must be an integer of at least 1, got 0.",
+        "`order` must be an integer ≥ 1, got 0.",
     ),
     "dot order kind": (
         lambda: dot(Z((2, 3)), Z((3, 4)), order=1.0),
-        "`order` must be an integer of at least 1, got 1.0.",
+        "`order` must be an integer ≥ 1, got 1.0.",
     ),
     "dot batches": (
         lambda: dot(Z((2, 1, 3)), Z((5, 3, 4, 4))),

@@ -566,7 +566,7 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-o", "x.jpg"], 1, "A picture is saved as png, svg or pdf"),
+        (["-o", "x.jpg"], 1, "`file` of a picture must end in .png, .svg or .pdf"),
         (["-o", "x.gif"], 2, "'x.gif' requires a motion. Give --move NAME=FROM..TO"),
         (["-o", "x.svg", "--trace", "tip"], 2, "--trace requires a motion. Give --move"),
         (
