@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -279,7 +279,7 @@ class JointForces(Batched, Tabular):
         parts = self.point[..., j, :], self._loads[..., j, :], self._variations[..., j, :, :]
         return Wrench(joint, self._bodies[joint], *parts, self._variation_atol, self._length, self.split)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.joints)
 
     def __len__(self) -> int:

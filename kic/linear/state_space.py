@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import frexp, ldexp
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from kic.numerics.arguments import choice, flag, names_of, positive
 from kic.numerics.arrays import broadcast_batches, map_valid_members, one_batch, reals, scatter
 from kic.numerics.display import Batched, Summary
 from kic.numerics.optional import import_optional
+
+if TYPE_CHECKING:
+    import control
+    from scipy.signal import StateSpace as ScipyStateSpace
 
 # name of an output and its row (..., X), None for a current
 Output = tuple[str, np.ndarray | None]
@@ -457,7 +461,7 @@ class StateSpace(Batched):
             qdd=new.acceleration(v, self.qdd),
         )
 
-    def to_scipy(self) -> Any:
+    def to_scipy(self) -> ScipyStateSpace:
         """Convert the model of one configuration to a `scipy.signal.StateSpace`.
 
         Examples
@@ -472,7 +476,7 @@ class StateSpace(Batched):
         four = self.A, self.B, self.C, self.D
         return Linear(*four) if self.dt is None else Linear(*four, dt=self.dt)
 
-    def to_control(self) -> Any:
+    def to_control(self) -> control.StateSpace:
         """Convert the model of one configuration to a `control.StateSpace`, with _ for dots in names.
 
         Raises

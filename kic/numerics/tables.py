@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import chain, product
 from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from kic.numerics.arguments import names_of, text
 from kic.numerics.display import Hinting, Printable, Summary
 from kic.numerics.files import atomic_write
 from kic.numerics.optional import import_optional
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from xarray import Dataset
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class DataTable(Printable):
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*(list(axis.labels) for axis in self.index)))
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """Return a pandas DataFrame; its ``attrs["units"]`` has the units of columns and index levels.
 
         Returns
@@ -155,7 +159,7 @@ class DataTable(Printable):
         frame.attrs["units"] = {axis.name: axis.unit for axis in self.index} | units
         return frame
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> Dataset:
         """Return an xarray Dataset with labelled axes, whose variables have the attribute "units".
 
         Returns

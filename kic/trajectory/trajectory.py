@@ -54,7 +54,7 @@ class Naming:
             for k in range(max(width, 1))
         )
 
-    def inputs(self, q: np.ndarray) -> Any:
+    def inputs(self, q: np.ndarray) -> np.ndarray | dict[str, np.ndarray]:
         """Return positions (..., M) as inputs of `Mechanism.at`: a dict by name, or the array if unnamed."""
         if not self.names:
             return q
@@ -629,7 +629,7 @@ class Trajectory(Printable):
             raise invalid("t", "must be real times (T,)", times.dtype, shown=shown)
         return times
 
-    def inputs(self, q: Any) -> Any:
+    def inputs(self, q: Any) -> np.ndarray | dict[str, np.ndarray]:
         """Return positions (..., M) as inputs of `Mechanism.at`: a dict by name, or the array if unnamed."""
         return self.naming.inputs(as_array("q", q, self.size, finite=False))
 
