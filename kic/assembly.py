@@ -307,13 +307,15 @@ def closed_state(
         )
         raise ModelError(message, loop=worst, residual=left, turns=turns)
     if turns:
-        made.remarks.append(f"turning {either(turned)} closes loop '{worst}', which misses by rounding.")
+        made.remarks.append(f"turning {either(turned)} closes loop '{worst}', which is open by rounding.")
     if opening > EXACT_RTOL:
         gaps = residuals.describe(described, model.description.units.length or "length units")
         made.remarks.append(f"loops were open as described: {gaps}; a search from {origin} closed them.")
     elif origin != DESCRIBED:
         where = "" if own else ", but beyond limits"
-        made.remarks.append(f"loops are closed as described{where}, and where a search from {origin} led.")
+        made.remarks.append(
+            f"loops are closed as described{where}; the result of a search from {origin} is used."
+        )
     beyond = [name for name, excess in limits.excesses(state).items() if excess > VIOLATION_ATOL]
     if beyond:
         made.remarks.append(f"coordinates beyond their limits where the loops close: {', '.join(beyond)}.")

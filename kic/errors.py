@@ -282,8 +282,8 @@ def unfinished_type(part: str, name: str, kind: str, what: str, where: str) -> M
     """Make the error for a joint or contact whose type is in the tables, but not fully implemented."""
     tables = "joint_types.py" if part == "joint" else "contacts.py"
     message = (
-        f"{part.capitalize()} '{name}' must have a type with {what}, got '{kind}'. Add the type to {where}; "
-        f"kic/description/{tables} has the table of types."
+        f"{part.capitalize()} '{name}' has type '{kind}', whose {what} are not implemented. Implement them "
+        f"in {where}; kic/description/{tables} has the table of types."
     )
     return ModelError(message, name=name, got=kind, where=where)
 
@@ -305,5 +305,5 @@ def unknown(
     if close:
         message += f" Did you mean '{close[0]}'?"
     few = there if len(there) <= 24 else (*there[:22], "…", there[-1])
-    message += f" There are: {', '.join(few)}." if there else " There are none."
+    message += f" Available: {', '.join(few)}." if there else " There are none."
     return UnknownNameError(message, name=name, candidates=there)

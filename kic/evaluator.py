@@ -227,7 +227,7 @@ class Rates:
     def __getattr__(self, letter: str) -> Any:
         # called once for each copy, which then becomes an attribute
         if letter not in LETTERS or self._tables is None:
-            message = f"Outputs of an evaluator have no '{letter}'. There are: {', '.join(LETTERS)}."
+            message = f"Outputs of an evaluator have no '{letter}'. Available: {', '.join(LETTERS)}."
             raise AttributeError(message, name=letter, obj=self)
         made = self._tables._array(self._rows, self._batch, self._name, letter)
         setattr(self, letter, made)

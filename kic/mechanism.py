@@ -525,9 +525,9 @@ class Mechanism(Printable, MechanismDescription):
         else:
             some = "; ".join(f"{i}: {why}" for i, why in list(zip(failed, reasons, strict=True))[:4])
             message = (
-                f"{len(failed)} of {configuration.ok.size} members of the batch were not solved, coordinates "
-                f"must be finite: {some}{'; …' if len(failed) > 4 else ''}. "
-                "failures='mask' keeps the others."
+                f"Coordinates of '{self.name}' must be finite, got others in {len(failed)} of "
+                f"{configuration.ok.size} members: {some}{'; …' if len(failed) > 4 else ''}. Use "
+                "failures='mask' to keep the rest."
             )
         raise ConfigurationError(message, failed=failed, reasons=reasons, configuration=configuration)
 

@@ -295,7 +295,10 @@ class _PositionProblem:
         others = "keep the others with failures='mask'"
         where, remedy = "", f"Correct the values, or {others}." if shape else "Correct the values."
         if self.reached:  # possible values were not reached
-            where, remedy = " near the start", "Give `near=` a configuration closer to the wanted assembly, "
+            where, remedy = (
+                " near the start",
+                "Give `near=` a configuration closer to the desired assembly mode, ",
+            )
             look = "look with assembly_modes()"
             remedy += f"{look}, or {others}." if shape else f"or {look}."
         raise ConfigurationError(

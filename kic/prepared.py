@@ -49,7 +49,7 @@ class Questions(Hinting):
             method = word if word in known else self._counterparts.get(word, "").partition("(")[0]
             written = f"Write m.{self._name}.{method}(…){self._then}. " if method else ""
             raise TypeError(
-                f"Questions are methods of `m.{self._name}`. {written}There are {', '.join(known)}."
+                f"Questions are methods of `m.{self._name}`. {written}Available: {', '.join(known)}."
             )
 
     def __repr__(self) -> str:

@@ -95,7 +95,7 @@ def test_messages_name_the_way_out() -> None:
         kic.linkages.stewart(
             base_radius=1.0, platform_radius=0.5, height=1.0, legs="distance", masses={"platform": 1.0}
         ).at().joint_forces()["L1"]
-    with pytest.raises(AttributeError, match="There are: value, G, H, D"):
+    with pytest.raises(AttributeError, match="Available: value, G, H, D"):
         _ = m.prepare.coefficients("tip")(c.state).tip.values
     with pytest.raises(kic.InputError, match="Give the name 'tip'"):
         c.coefficients(m["tip"])

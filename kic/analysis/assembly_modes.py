@@ -912,7 +912,7 @@ class _CompleteSearch(_AssemblySearch):
         evidence, statement = generic.statement(reason)
         if paths.on_parts.any():
             statement += (
-                f". {paths.on_parts.sum()} paths end on parts of positive dimension: a motion remains"
+                f". {paths.on_parts.sum()} paths end on components of positive dimension: a motion remains"
             )
         moving, certain, followed = np.zeros((3, len(self.members)), dtype=np.intp)
         proven = np.zeros(len(self.members), dtype=bool)

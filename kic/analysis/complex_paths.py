@@ -78,8 +78,7 @@ class Parameters:
             why = "a coupling has a ratio other than 1, or couples rotations with translations"
         if why:
             raise InputError(
-                f"`complete` must be False for '{name}' with these values: {why}, so that the equations are "
-                "not algebraic. Use the random search.",
+                f"`complete` must be False for '{name}' with these values: {why}. Use the random search.",
                 key="complete",
                 got=True,
             )

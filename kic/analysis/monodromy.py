@@ -527,7 +527,7 @@ class GenericSolutions:
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:
-            found += f", {count // self.times} apart from half turns of {flips} universal joints"
+            found += f", {count // self.times} up to half turns of {flips} universal joints"
         if parts := self.tracker.legs.describe():
             found += f" ({parts})"
         searched = f"{self.clean} monodromy loops and {self.starts} random starts"
@@ -542,15 +542,15 @@ class GenericSolutions:
             return "proven number", f"{found}: the proven largest number ({self.proven[1]})"
         if self.trace_degree is not None and self.trace_degree >= 0:
             return "trace test", (
-                f"{found}: a trace test of degree {self.trace_degree} passed to rounding, and {searched} "
-                "found no other: numerical evidence that none is missing on the components of the "
-                "configuration space that random starts reached (after A. J. Sommese, J. Verschelde and "
+                f"{found}: a trace test of degree {self.trace_degree} passed within rounding error, and "
+                f"{searched} found no other: numerical evidence that none is missing on the components of "
+                "the configuration space that random starts reached (after A. J. Sommese, J. Verschelde and "
                 "C. W. Wampler, 2002)"
             )
         chance = f"{self.chance:.1g}" if self.chance > CHANCE_MAX else f"less than {CHANCE_MAX:g}"
         return "loops", (
             f"{found}: no proof; {searched} found no other. Estimated chance that one is missing: "
-            f"{chance}, if they move it as often as those found (rule of succession)"
+            f"{chance}, if they reach it as often as those found (rule of succession)"
         )
 
 

@@ -250,7 +250,7 @@ class SplitDynamics(Batched):
         mask = self._selected("at", at)
         if part == "G":
             if by is not None:
-                raise invalid("by", "must be None for G", by, "Gravity depends on no velocity.")
+                raise invalid("by", "must be None for G", by, "Gravity does not depend on velocity.")
         elif part.startswith("D"):
             mask = np.logical_and.outer(mask, self._selected("by", by))
             mask |= mask.T

@@ -112,8 +112,8 @@ def _centers_in_other_units(mechanism: Mechanism) -> Iterator[str]:
             small = THOUSANDTH_MIN * reach < radius < THOUSANDTH_MAX * reach
             (thousandths if small else others).append(
                 f"the centre of mass of {body.name} is {radius:.3g} {unit} from the origin, and the "
-                f"farthest joint of the body {reach:.3g} {unit}. If these are two units, give all lengths in "
-                "one."
+                f"farthest joint of the body {reach:.3g} {unit}. If their units differ, give all lengths "
+                "in one."
             )
     if not others:
         yield from thousandths

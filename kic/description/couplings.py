@@ -237,7 +237,7 @@ def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling
     cosine, across = float((a @ b).real), np.cross(a, b)
     if np.linalg.norm(across) > PARALLEL_ATOL or not step_vanishes(across, a, b):
         message = (
-            f"{label}: `{way}` needs parallel axes; the cosine of '{one.name}' and '{two.name}' is "
+            f"{label}: `{way}` needs parallel axes; the cosine between '{one.name}' and '{two.name}' is "
             f"{cosine:.6g}. Use `pitch_point` for bevel gears, and `ratios` for worms and crossed axes."
         )
         raise ModelError(message, key=way, cosine=cosine)

@@ -41,7 +41,7 @@ def check_inertia(label: str, given: Any, mass: float | None = None, exception: 
         difference = float(np.abs(a - a.T).max())
         if difference > 1e-12 * np.abs(a).max() or not step_vanishes(a - a.T, a):
             message = (
-                f"{label}: `inertia` must be symmetric; the largest difference to its transpose is "
+                f"{label}: `inertia` must be symmetric; the largest difference from its transpose is "
                 f"{difference:.3g}."
             )
             raise ModelError(message, key="inertia", difference=difference)
@@ -349,8 +349,8 @@ class Joint:
             cosine = float((a @ b).real)
             if abs(cosine) > PERPENDICULAR_ATOL:
                 message = (
-                    f"{label}: the two axes of a {self.type} joint must be perpendicular; their cosine is "
-                    f"{cosine:.3g}."
+                    f"{label}: the two axes of a {self.type} joint must be perpendicular; the cosine between "
+                    f"them is {cosine:.3g}."
                 )
                 raise ModelError(message, key="axis2", cosine=cosine)
             if not step_vanishes(a @ b, a, b):

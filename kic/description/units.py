@@ -90,8 +90,8 @@ class Units:
         masses = _units_of_size("mass", size["mass"] / product)
         remedies = [f"force = {forces[0]!r}", *(f"mass = {name!r}" for name in masses[:1])]
         message = (
-            f"Units: force must be mass · length / time²; {composed} is {product:.6g} {self.force}. Give "
-            f"{' or '.join(remedies)}, and the numbers in it."
+            f"Units: force must be mass · length / time²; {composed} is {product:.6g} {self.force}. Set "
+            f"{' or '.join(remedies)}, and give numbers in this unit."
         )
         raise ModelError(message, key="force", product=product)
 

@@ -167,8 +167,7 @@ class DriveTrain:
             at = np.unravel_index(np.argmax(worst), worst.shape)
             message = (
                 f"The motors {', '.join(self.names)} cannot produce this motion: {what} {left[at].real:.4g} "
-                f"remains at {shafts.columns[int(at[-1])]}, which no motor drives. Give a motion that needs "
-                "none there."
+                f"at {shafts.columns[int(at[-1])]} remains unbalanced. Give a motion that they can produce."
             )
             raise InputError(message, name=shafts.columns[int(at[-1])], motors=self.names, residual=left)
         return np.where(known[..., None], torque[..., 0], np.nan)

@@ -30,7 +30,9 @@ def casadi_function(export: Export, rootfinder: str | None = None) -> Any:
         return _function(casadi, export.name, export.inputs, export.outputs, export.run)
     plugin = choice("rootfinder", rootfinder, ("chords", "fast_newton", "newton", "kinsol"))
     if export.step is None or export.certificate is None or export.chords is None:
-        raise InputError("`rootfinder` must be left out without `close=True`.", key="rootfinder")
+        raise InputError(
+            "`rootfinder` requires close=True. Add it, or leave `rootfinder` out.", key="rootfinder"
+        )
 
     def part(trace: Trace, ending: str) -> Any:
         def run(functions: Any, given: dict[str, Any]) -> list[Any]:

@@ -72,7 +72,7 @@ def certified_polynomials(
 ) -> PolynomialMap:
     """Return polynomials of rows `of`; see `ExportedMap.to_polynomial`."""
     if (degree is None) == (error_max is None):
-        message = "`error_max` or `degree` must be given, and not both. Give one of them."
+        message = "Exactly one of `error_max` and `degree` must be given."
         raise InputError(message, key="error_max")
     box = box_of(m, wrt, limits)
     names, M, w = box.names, len(box.names), box.half

@@ -68,7 +68,7 @@ def driving_choice(model: CompiledModel, names: tuple[str, ...], near: np.ndarra
     transfer = model.transfer(names)
     if transfer.quasi:
         raise InputError(
-            f"Exported code cannot close the loops of '{model.description.name}' for angular velocities "
+            f"Exported code cannot close the loops of '{model.description.name}' with angular velocities "
             f"among {', '.join(transfer.labels)}. Name others in `wrt`, or give closed states without "
             "`close`.",
             key="wrt",

@@ -173,9 +173,7 @@ class ExportedMap(ExportedQuestion):
         self._mechanism._model.require_real("export()", "Export the mechanism itself.")
         for key, value in self._options.items():
             if key != "near" and value not in (None, False, 0, ()):
-                raise invalid(
-                    key, "is no option of `to_polynomial` and `to_table`, and must be left out", value
-                )
+                raise invalid(key, "must be left out for `to_polynomial` and `to_table`", value)
         near, own = self._options.get("near"), self._own
         one_state(self._mechanism._model, near)
         return self._mechanism, near, own["of"], own["wrt"]

@@ -86,9 +86,7 @@ class Export:
             replace(self.step.outputs[0], name="state"),
             self.certificate.outputs,
         )
-        about = (
-            "as radius, of a ball about `near`; if it is a number, the state is the continuation of `near`"
-        )
+        about = "as radius, of a ball about `near`; unless it is NaN, the state is the continuation of `near`"
         return (*own, state, residual, radius, replace(radius, name="branch", about=about), guard)
 
     @property
@@ -314,9 +312,7 @@ def export_traces(
     close = not open_loops and (flag("close", close) or asked in _CLOSED)
     count = _STEPS if steps is None else integer("steps", steps, 1)
     if steps is not None and not close:
-        raise InputError(
-            "`steps` must be left out without `close`. Leave it out, or add `close`.", key="steps"
-        )
+        raise InputError("`steps` requires close=True. Add it, or leave `steps` out.", key="steps")
     if order and not close:
         raise invalid("derivatives", "must be 0 without `close=True`", order, "Add `close=True`.")
     state = one_state(model, near)

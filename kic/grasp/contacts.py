@@ -469,8 +469,8 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
         f"{c.name} ({' on '.join(c.bodies)}{'' if c.closed else ', open'})" for c in description.contacts
     ]
     raise InputError(
-        f"'{held}' of '{description.name}' must have closed contacts, or stand on '{GROUND}' by contacts "
-        f"of its feet, got none. Contacts: {', '.join(contacts) or 'none'}.",
+        f"'{held}' of '{description.name}' must have closed contacts, or feet with closed contacts on "
+        f"'{GROUND}', got neither. Contacts: {', '.join(contacts) or 'none'}.",
         name=held,
     )
 

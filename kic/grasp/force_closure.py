@@ -479,7 +479,7 @@ def _open_result(grasp: SingleGrasp, y: np.ndarray, both: bool, counted: np.ndar
     if not (size > 0 and grasp.least_power(y, counted) >= -TWIST_POWER_ATOL * size):
         raise SingularError(
             "The closure test is inconclusive: neither balanced forces inside the cones nor a twist that no "
-            "contact resists was found to rounding. Move a contact, or change the friction."
+            "contact resists was found within rounding error. Move a contact, or change the friction."
         )
     twist = grasp.twist(y / size if both else grasp.simplify_twist(y, None, counted))
     sense = "in either sense, " if both else ""

@@ -179,7 +179,7 @@ class GripProgram:
                 return idle
         what = ", ".join(dict.fromkeys(f"{kind} {name}".strip() for kind, name in (names[b] for b in stuck)))
         message = (
-            f"The load can only be held without any margin at: {what or 'all contacts'}. Increase the "
+            f"The load can only be held with zero margin at: {what or 'all contacts'}. Increase the "
             "friction, widen the limits, or use other contacts."
         )
         raise SingularError(message, wrench=self.given, at=tuple(idle))
@@ -196,10 +196,10 @@ class GripProgram:
         parts = [f"the effort limits of {', '.join(joints)}"] if joints else []
         parts += [f"`normal_force_min` at contact {', '.join(pressed)}"] if pressed else []
         share = self._load_share()
-        much = "nothing of it" if share is None else f"{share:.6g} of it"
+        much = "none" if share is None else f"{share:.6g}"
         return LimitError(
-            f"The contacts can hold the load, but within {' and '.join(parts) or 'all limits'} they hold "
-            f"{much}. Widen these limits, or move the contacts.",
+            f"The contacts can hold the load, but only {much} of it within "
+            f"{' and '.join(parts) or 'all limits'}. Widen these limits, or move the contacts.",
             scale=share,
             binding=(*joints, *(f"contact {name}" for name in pressed)),
             wrench=self.given,

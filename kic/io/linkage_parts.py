@@ -73,7 +73,7 @@ def two_numbers(name: str, value: Any, repeat: bool = False) -> tuple[Any, Any]:
 
 def _not_smooth() -> InputError:
     return InputError(
-        "The reference configuration must change smoothly with the numbers of the linkage, got one where "
+        "The reference configuration must change smoothly with the dimensions of the linkage, got one where "
         "links are in line or lengths are equal. Give the angles of another one, or other lengths."
     )
 

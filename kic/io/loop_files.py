@@ -151,7 +151,9 @@ def _matched(robot: Robot, first: str, second: str) -> list[tuple[str, str]]:
         if name.startswith(start) and name.endswith(end) and len(name) > size
     ]
     if not inner:
-        raise InputError(f"`loops`: '{robot.name}' has no link like '{first}'.", key="loops", name=first)
+        raise InputError(
+            f"`loops`: '{robot.name}' has no link that matches '{first}'.", key="loops", name=first
+        )
     return [(first.replace("*", word), second.replace("*", word)) for word in inner]
 
 

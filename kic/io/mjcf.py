@@ -636,7 +636,7 @@ class _Reader:
             q = m.qpos0[m.jnt_qposadr[j] :][:7]
             name = self.joint_name[j]
             if not abs(np.linalg.norm(q[3:]) - 1.0) < UNIT_ATOL:
-                text = f"`qpos0` of joint '{name}' must have a quaternion of size 1, got {q[3:]}."
+                text = f"`qpos0` of joint '{name}' must have a unit quaternion, got {q[3:]}."
                 raise self.robot.source.error(self.line("joint", name), text, name=name)
             self.robot.joints[name].pose = rb.frame_of(q[:3], q[3:])
 
@@ -688,9 +688,7 @@ class _Reader:
         for key in ("armature", "damping", "friction"):
             turns = getattr(joint, key)[-3:]
             if kind in BALL_TYPES and np.ptp(turns):
-                text = (
-                    f"`{key}` of joint '{name}' is about axes of its body, and is applied about fixed axes."
-                )
+                text = f"`{key}` of joint '{name}' differs by body axis, and is applied about fixed axes."
                 robot.remark_lost(line, text)
         self._remark_nonlinear(f"joint '{name}'", line, m.jnt_stiffnesspoly[j], m.dof_dampingpoly[own])
         if joint.stiffness.any() and m.jnt_plasticadr[j] >= 0:

@@ -279,7 +279,7 @@ class JointOrder:
         if carrier is None:
             message = (
                 f"joint '{name}' moves relative to '{body}', and the joint that carries '{body}' has another "
-                f"name in the {self.package} model. Name both alike."
+                f"name in the {self.package} model. Give both the same name."
             )
             raise InputError(message, key="peer", name=name)
         return link_origin(carrier, self._mechanism._parts[body])  # type: ignore[arg-type]

@@ -565,7 +565,8 @@ class _Builder:
             return None
         if joint.lower < joint.upper:
             return joint.lower, joint.upper
-        text = f"limits of joint '{joint.name}', {joint.lower:g} to {joint.upper:g}, are ignored."
+        span = f"{joint.lower:g} to {joint.upper:g}"
+        text = f"limits of joint '{joint.name}' are ignored: {span} is not an increasing range."
         self.robot.remark_lost(joint.line, text)
         joint.lower, joint.upper = -np.inf, np.inf
         return None
@@ -635,7 +636,7 @@ class _Builder:
             try:
                 names = [self.coordinate(j) for j in c.joints]
             except KeyError as error:
-                text = f"coupling '{c.name}': no joint '{error.args[0]}' moves."
+                text = f"coupling '{c.name}': there is no moving joint '{error.args[0]}'."
                 raise self.robot.source.error(c.line, text) from None
             zeros = [self.robot.joints[j].zero if j in self.robot.joints else 0.0 for j in c.joints]
             value = c.offset + sum(r * zero for r, zero in zip(c.ratios, zeros, strict=True))
@@ -669,9 +670,9 @@ class _Builder:
         sets = (tuple(dict.fromkeys((*free, *actuated))), actuated)
         names = default_coordinates(made, sets)
         if names:
-            others = ", and others by their condition" if {*actuated} < {*names} - {*free} else ""
+            others = ", and the best conditioned others" if {*actuated} < {*names} - {*free} else ""
             are_driven = actuated and {*actuated} <= {*names}
-            how = f"are the actuated joints{others}" if are_driven else "were chosen by their condition"
+            how = f"are the actuated joints{others}" if are_driven else "are the best conditioned"
             self.robot.remark(0, f"the default coordinates {how}: {', '.join(names)}.")
         elif names is None:
             self.robot.remark(

@@ -24,7 +24,7 @@ from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
 from kic.description.parts import INERTIA_RTOL, Body, Joint, combined_inertia
 from kic.description.validation import GROUND
-from kic.errors import ModelError, invalid
+from kic.errors import ModelError, counted, invalid
 from kic.io.robot import NO_LIMIT, Names, clean_name, link_origin
 from kic.io.toml import save as save_toml
 from kic.io.toml import write_model
@@ -88,8 +88,8 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = 
         made = to_urdf(mechanism, polynomials=polynomials)
         if made.loops:
             message = (
-                f"URDF has no loops: '{mechanism.name}' would be read open. Save it as .toml or .xml, or "
-                "keep `loops` of to_urdf()."
+                f"URDF cannot express loops: '{mechanism.name}' would be read as an open chain. Save it as "
+                ".toml or .xml, or keep `loops` of to_urdf()."
             )
             raise ModelError(message, key="path", loops=made.loops)
         write_model(path, lambda: made.text)
@@ -353,8 +353,8 @@ class _Mapped:
             remedy = f"Export them with `degree={degree_max}`"
             remedy = "Use kic.to_mjcf()" if len(p.variables) > motors_max else remedy
             raise ModelError(
-                f"`polynomials` must be in {motors_max} motor{'s' * (motors_max > 1)} and of degree "
-                f"{degree_max} or less for {form}, got degree {p.degree} in {', '.join(p.variables)}. "
+                f"`polynomials` for {form} must have at most {counted(motors_max, 'variable')} and degree "
+                f"{degree_max}, got degree {p.degree} in {', '.join(p.variables)}. "
                 f"{remedy}.",
                 key="polynomials",
                 name=p.rows[self.place],
@@ -475,8 +475,8 @@ class _Plan:
         for name in (*motors, *self.mapped):
             if name not in joints or name in {*self.mapped} & (coupled | {*motors}):
                 message = (
-                    "`polynomials` must give joints without couplings by motors that no polynomial gives, "
-                    f"got '{name}'. Export others."
+                    "`polynomials` must map joint coordinates to others, which are neither coupled nor "
+                    f"variables of another polynomial, got '{name}'. Export others."
                 )
                 raise ModelError(message, key="polynomials", name=name)
 
@@ -515,7 +515,7 @@ class _Plan:
             if not ((lower <= x) & (x <= upper)).all():
                 raise ModelError(
                     f"`polynomials` must hold in the reference configuration of '{m.name}', from which the "
-                    f"file starts, got limits without it: {one.box}. Extend `limits`.",
+                    f"file starts, got limits that exclude it: {one.box}. Extend `limits`.",
                     key="polynomials",
                     name=row,
                 )

@@ -31,14 +31,14 @@ from kic.numerics.files import atomic_write
 
 # first bytes of files of other kinds, what they are, and what reads them
 _KINDS = (
-    (b"PK", "is a zip archive, as a run is. kic.results.Simulation.load reads runs"),
+    (b"PK", "is a zip archive, perhaps a saved run. kic.results.Simulation.load reads runs"),
     (b"\x89PNG", "is a picture"),
     (b"%PDF", "is a picture (PDF)"),
     (b"<svg", "is a picture (SVG)"),
     (b"<robot", "is URDF. kic.from_urdf reads it"),
     (b"<sdf", "is SDF. kic.from_sdf reads it"),
     (b"<mujoco", "is MJCF. kic.from_mjcf reads it"),
-    (b"{", "is JSON, which kic writes and does not read. A model file is TOML"),
+    (b"{", "is JSON, which kic writes but does not read. A model file is TOML"),
 )
 
 

@@ -267,7 +267,9 @@ def _transmissions(root: Element, robot: Robot) -> None:
         try:
             reductions = _reductions(element)
         except ModelFileError:  # other readers leave transmissions out, and templates have words there
-            robot.remark_lost(element.line, f"transmission '{name}' without a number is ignored.")
+            robot.remark_lost(
+                element.line, f"transmission '{name}' is ignored: its reduction is not a number."
+            )
             continue
         joint = robot.joints.get(own.get("name", "")) if own is not None else None
         if couple is not None:

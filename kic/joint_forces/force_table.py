@@ -50,7 +50,7 @@ def transmission_angle(c: Configuration, joint: Any, argument: str = "joint") ->
         names = arms[0][0], pin.name, arms[1][0]
     if len(names) != 3 or any(name not in hinges for name in names):
         listed = ", ".join(hinges)
-        raise invalid(argument, "must be a revolute joint or three of them", joint, f"There are: {listed}.")
+        raise invalid(argument, "must be a revolute joint or three of them", joint, f"Available: {listed}.")
     outer, middle = ([{*hinges[name].bodies} for name in some] for some in (names[::2], names[1:2]))
     first, second = middle[0]
     if len({*names}) < 3 or not any(

@@ -398,7 +398,7 @@ def _raise_insufficient(
     which = _members(failed, condition)
     message = (
         f"Actuators {', '.join(labels)} cannot hold '{model.description.name}' here{which} (condition "
-        f"{condition[b]:.0e}): some motion needs none of their efforts.{hint}"
+        f"{condition[b]:.0e}): they do no work in some motion.{hint}"
     )
     raise SingularError(
         message, condition=float(condition[b]), actuators=labels, possible=others, failed=failed.tolist()

@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--cached", action="store_true", help="compile and link for this machine")
     given = parser.parse_args()
     if given.cached and given.kernels and not given.output:
-        parser.error("some kernels alone are linked into a folder; give --output")
+        parser.error("a selection of kernels can only be linked into a folder; give --output")
     if given.record:
         SIGNATURES.write_text(json.dumps(recorded(), indent=1) + "\n", encoding="utf-8")
     elif given.compile or given.cached:

@@ -217,7 +217,9 @@ def cache_root() -> Path | None:
     root = Path(given) if given else _user_cache()
     if root.is_absolute():
         return root
-    problem = "are not stored: the path is not absolute" if given else "are not stored: there is no home"
+    problem = (
+        "are not stored: the path is not absolute" if given else "are not stored: there is no home directory"
+    )
     warn(problem, root, _NO_CACHE)
     return None
 

@@ -171,7 +171,7 @@ def tree_coordinate(into, sign, n, mobile, order, size, t, rows, row):
 
 @helper
 def linear_frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    """Add a coordinate of the tree in coordinates of a linear map."""
+    """Add the row of a tree coordinate, in coordinates of a linear map."""
     linear_coordinate(into, sign, n, size, t, rows, row)
 
 

@@ -317,7 +317,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         height, width = self.G.shape[-2:]
         if height != width:
             message = (
-                f"An inverse must have as many rows as columns, got {height} rows ({', '.join(self.rows)}) "
+                f"inverse() requires as many rows as columns, got {height} rows ({', '.join(self.rows)}) "
                 f"and {width} columns ({', '.join(self.columns)}). Choose (or stack) {width} rows."
             )
             raise InputError(message, key="G", got=(height, width))
@@ -341,7 +341,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         if missing:
             raise InputError(
                 f"Rows must include {', '.join(names)}; missing: {', '.join(missing)}. "
-                f"There are: {', '.join(self.rows)}.",
+                f"Available: {', '.join(self.rows)}.",
                 missing=missing,
             )
         picked = [self.rows.index(name) for name in names]

@@ -446,7 +446,7 @@ class _Search:
         if self.model.is_open_chain:
             return f"no step from {place} decreases the energy"
         why = ending(self.model.closure(self.transfer.names), flat_states(self.start), flat_states(c))
-        return f"the search ended at {place} ({why}), beyond which linearization cannot lead"
+        return f"the search ended at {place} ({why}), which linearized steps cannot pass"
 
     def _raise_not_found(self, here: _Place, why: str = "") -> NoReturn:
         """Raise the error of a search without result."""

@@ -181,7 +181,7 @@ def solve_feasible(p: Program) -> np.ndarray:
             break
         more = min(CONE_TIGHTENING_MAX, 4 * more + 4 * (floor - worst))
     raise SingularError(
-        f"No solution satisfies all limits to rounding: the smallest margin is {worst:.1e} of the load. "
-        "Relax the limits.",
+        f"No solution satisfies all limits within rounding error: the smallest margin is {worst:.1e} of the "
+        "load. Relax the limits.",
         margin=worst,
     )

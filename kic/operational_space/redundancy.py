@@ -307,7 +307,9 @@ class RedundancyEvaluator(TaskEvaluator):
     def _raise_motion_error(self, given: bool, udd: Any) -> NoReturn:
         """Raise the error for a motion that does not match the prepared order."""
         if given and self._order < 2:
-            raise InputError("Rates `qd` are given for accelerations. Prepare order 2.", key="qd")
+            raise InputError(
+                "`qd` applies to accelerations only. Leave it out, or prepare with order=2.", key="qd"
+            )
         if udd is not None and self._order < 2:
             message = "This evaluator computes rates only. Leave `udd` out, or prepare order 2."
             raise InputError(message, key="udd")
@@ -583,8 +585,8 @@ class _ResolutionProblem:
         assert qdd is not None  # for the type checker: `uddd` requires `udd`
         if table.dtype.kind == "c":
             raise InputError(
-                "Jerks are a complex step of accelerations, but the configuration is already complex. Use "
-                "real numbers.",
+                "Jerks are computed by a complex step of accelerations, but the configuration is already "
+                "complex. Use real numbers.",
                 key="configuration",
             )
         c, h = self._ahead(qd)

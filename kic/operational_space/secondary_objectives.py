@@ -53,7 +53,7 @@ class _QuadraticObjective(Objective):
     def __init__(self, rows: Mapping[str, Any], gain: Any = 1.0) -> None:
         super().__init__(gain)
         if not isinstance(rows, Mapping) or not rows:
-            raise invalid(self._argument, "must be a nonempty dict that maps rows, such as 'joint1'", rows)
+            raise invalid(self._argument, "must be a nonempty dict by row, such as {'joint1': …}", rows)
         self.names = names_of(rows, self._argument)
         self._rest = np.zeros(len(rows))
         self._stiffness = np.ones(len(rows))

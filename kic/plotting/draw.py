@@ -361,7 +361,9 @@ def draw_sheet(
     """Draw the members of a batch side by side; see `Configuration.draw`."""
     columns = integer("columns", columns, 1)
     if ax is not None:
-        raise invalid("ax", "must be left out with `columns`", ax, "Drawings side by side have a figure.")
+        raise invalid(
+            "ax", "must be left out with `columns`", ax, "Drawings side by side make their own figure."
+        )
     members = [index for index in np.ndindex(configuration.batch) if configuration.ok[index]]
     if not 0 < len(members) <= SHEET_MAX:
         message = f"must have 1 to {SHEET_MAX} valid members"

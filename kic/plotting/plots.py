@@ -65,8 +65,8 @@ def draw_plots(
     """
     if not panels:
         raise InputError(
-            "A plot must have at least one panel, got none. Name quantities that have values: plain sources "
-            "of torque, for example, have no current.",
+            "A plot must have at least one panel, got none. Name quantities that have values: ideal torque "
+            "sources, for example, have no current.",
             key="panels",
         )
     crowded = [panel for panel in panels if len(panel.lines) > LINES_MAX]

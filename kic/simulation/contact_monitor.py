@@ -78,7 +78,7 @@ class ContactMonitor:
         margins = self._check.margins(best)
         if free.any() and len(violated) > 1:
             names = ", ".join(f"'{self._check.names[k]}'" for k in violated)
-            return f"no loads of contacts {names} that push and do not slip can make this motion"
+            return f"this motion would require one of the contacts {names} to pull or slip"
         normal = self._check.parts(best)[0]
         worst = np.arange(len(normal)) == int(np.argmin(margins))
         detached = normal <= CONTACT_LOAD_RTOL * size

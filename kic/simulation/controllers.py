@@ -116,7 +116,7 @@ class Control(ABC):
         transfer = self._model.transfer_for(self._wrt)
         self.coordinates: tuple[str, ...] = transfer.labels
         if not self.coordinates:
-            message = f"'{mechanism.name}' has mobility 0, so that there is nothing to control."
+            message = f"'{mechanism.name}' has mobility 0, so there is nothing to control."
             raise InputError(message, key="mechanism", mobility=0)
         self.actuators = self.coordinates
         self._size = (transfer.size,)
@@ -936,7 +936,7 @@ def _regulator(
     except (np.linalg.LinAlgError, ValueError) as error:  # ValueError of eigenvalues that cannot be ordered
         message = (
             f"The Riccati equation has no stabilizing solution: the {B.shape[1]} inputs cannot stabilize the "
-            f"{len(A)} states, or `Q` weighs no unstable motion. Add inputs, or weigh all states"
+            f"{len(A)} states, or `Q` gives no weight to some motion. Add inputs, or weight all states"
             f"{'' if S is None else ', or shorten `sample_time`'}."
         )
         raise InputError(message, key="Q") from error

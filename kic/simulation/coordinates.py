@@ -509,7 +509,7 @@ class Chart:
             state, share = self.close_stepwise(x, self.anchor_position, self.anchor_state)
         if state is None and share and not self.use_global_solver:
             raise ConfigurationError(
-                f"its loops do not close for values of {', '.join(self.names)} along the motion",
+                f"its loops do not close for the values of {', '.join(self.names)} along the motion",
                 values=x.copy(),
             )
         return self._close_globally(x) if state is None else state

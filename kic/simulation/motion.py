@@ -97,7 +97,7 @@ class Motion:
             dry = [name for name, f in zip(self.train.names, self.train.friction, strict=True) if f]
             raise InputError(
                 f"Motors of '{model.description.name}' have dry friction ({', '.join(dry)}): shafts "
-                "stick and slip. The simulation does not support these jumps. Describe them without "
+                "stick and slip. The simulation does not support this. Describe them without "
                 "`friction`; give a smooth law, such as -f·tanh(q̇/v), by `effort`.",
                 motors=tuple(dry),
             )

@@ -435,9 +435,9 @@ class Simulation(Printable, Tabular, Animated):
         alike = alike and later.actuators == self.actuators
         if not alike or any(a.shape[1:] != more[key].shape[1:] for key, a in self._arrays.items()):
             raise InputError(
-                "`later` must be a run of the same mechanism, in the same coordinates, with the same "
-                "actuators, and driven by voltages if and only if this run is, got one of "
-                f"'{later.mechanism.name}' in {', '.join(later.coordinates)}.",
+                "`later` must have the mechanism, coordinates and actuators of this run, and both or neither "
+                f"must be driven by voltages, got a run of '{later.mechanism.name}' in "
+                f"{', '.join(later.coordinates)}. Join runs that continue each other.",
                 key="later",
             )
         more["accounts"] = more["accounts"] + self._arrays["accounts"][-1]

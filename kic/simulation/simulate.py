@@ -162,7 +162,7 @@ def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) 
     model = mechanism._model
     if not names:
         raise InputError(
-            f"'{mechanism.name}' has mobility 0, so that nothing moves. Request its `joint_forces` instead.",
+            f"'{mechanism.name}' has mobility 0, so nothing moves. Request its `joint_forces` instead.",
             mobility=0,
         )
     if isinstance(start, Simulation):

@@ -15,7 +15,9 @@ from kic.errors import InputError, short_repr
 # polling interval of jobs (s), short enough for keyboard interrupts
 POLL_S = 0.5
 # remedy where functions of the session are not sent by value
-_INSTALL = "install cloudpickle, here and there, to send functions of the session"
+_INSTALL = (
+    "install cloudpickle in this environment and in that of the workers, to send functions of the session"
+)
 
 
 class ParallelMap:

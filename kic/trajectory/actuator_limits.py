@@ -42,8 +42,8 @@ def facets(
         if (ranks < rank).any():
             listed = ", ".join(np.array(names)[free].tolist())
             raise InputError(
-                f"Actuators without limits must drive as many degrees of freedom all along the path, got "
-                f"{ranks.min()} to {rank} of {listed}. Give limits of all of them.",
+                "Actuators without limits must drive the same number of degrees of freedom along the path, "
+                f"got {ranks.min()} to {rank} of {listed}. Give limits of all of them.",
                 key="effort_limits",
                 got=int(ranks.min()),
                 expected=rank,

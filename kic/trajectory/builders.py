@@ -199,7 +199,7 @@ def _profile(keys: tuple[str, ...], limits: np.ndarray, label: str) -> Piecewise
     if made is None:
         values = ", ".join(f"{key} {limit:g}" for key, limit in zip(keys, limits.tolist(), strict=True))
         raise InputError(
-            f"Limits of {label} must be closer in size, in shares of its displacement, got {values}. "
+            f"Limits of {label} must be closer in size, relative to its displacement, got {values}. "
             f"Phases of its motion would be lost in the rounding of times. Lower the limit of `{keys[-1]}`"
             + ("." if len(keys) == 2 else ", or use trapezoid()."),
             key="limits",

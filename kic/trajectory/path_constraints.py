@@ -120,7 +120,7 @@ class PathSamples:
         """
         c = self.configuration
         if c is None:
-            raise InputError("`mechanism` must be given with effort limits.", key="mechanism")
+            raise InputError("Effort limits require `mechanism`.", key="mechanism")
         if effort_limits is True:
             actuators = model_of(c).actuators(actuators)
             effort_limits = model_of(c).description._declared("effort_limits", True, actuators)
@@ -179,7 +179,7 @@ class PathSamples:
         """
         c = self.configuration
         if c is None:
-            raise InputError("`mechanism` must be given with effort limits.", key="mechanism")
+            raise InputError("Effort limits require `mechanism`.", key="mechanism")
         first, second, names = self.first, self.second, self.wrt
         if actuators is not None:
             with at_times(self.s):
@@ -470,7 +470,7 @@ def intersection(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrain, np.ndarray, np.ndarray]:
     """Return the motors, and limits (K,) of their voltages."""
     if mechanism is None:
-        raise InputError("`mechanism`, with motors, must be given with voltage limits.", key="mechanism")
+        raise InputError("Voltage limits require `mechanism`, which must have motors.", key="mechanism")
     train = mechanism._model.drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
     lower, upper = of.bounds("voltage_limits", limits, rest=False)

@@ -264,8 +264,8 @@ class _RowPath:
 
     def _missing_rate(self) -> str:
         return (
-            f"The rate of '{self.name}' is a complex step of its function, which must accept complex times. "
-            "Otherwise return (value, rate) or (value, rate, acceleration) from it."
+            f"The rate of '{self.name}' is computed by a complex step of its function, which must accept "
+            "complex times. Otherwise return (value, rate) or (value, rate, acceleration) from it."
         )
 
     def _pose_function(self, motion: Any, t: np.ndarray) -> Callable[[float], Sample]:

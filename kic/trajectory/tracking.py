@@ -134,8 +134,8 @@ class TrackingResult(Printable, Tabular, Animated):
         places = np.abs(self.t[:, None] - times).argmin(axis=0)
         if not 1 <= cycles < len(self.t) or np.abs(self.t[places] - times).max() > 1e-9 * found:
             raise InputError(
-                f"`t` must include {self.t[0]:g} + k · {found:g} for all k ≥ 1 up to its end, at least for k "
-                f"= 1; it ends at {self.t[-1]:g}.",
+                f"`t` must span a period of {found:g} at least, and include {self.t[0]:g} plus all multiples "
+                f"of it up to its end, got the end {self.t[-1]:g}.",
                 key="t",
             )
         tree = model_of(self.configuration).tree

@@ -407,7 +407,7 @@ class CompiledModel:
         closed = [contact for contact, _, _ in [n.partition(".") for n in names] if contact in touching]
         if closed:
             raise InputError(
-                f"Contact '{closed[0]}' of '{self.description.name}' is closed, so that its rows cannot "
+                f"Contact '{closed[0]}' of '{self.description.name}' is closed, so its rows cannot "
                 "be coordinates. Name rows that move, or set `closed = False`.",
                 name=closed[0],
             )
@@ -444,7 +444,7 @@ class CompiledModel:
                 remedy += " `track` and `resolve_redundancy` choose them."
         bodies = [one.body for one in held if one.body not in self.description._ball_joints]
         if bodies and count > self.dof:
-            remedy += f" Of a body that moves less freely give single rows, such as '{bodies[0]}.x'."
+            remedy += f" Of a body with restricted motion, give single rows, such as '{bodies[0]}.x'."
         raise InputError(
             f"'{self.description.name}' has mobility {self.dof}; {coordinates_named(count)}: "
             f"{', '.join(named) or 'none'}. {remedy} {self.mobility().caveat()}".rstrip(),

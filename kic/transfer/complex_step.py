@@ -166,8 +166,8 @@ class ComplexStepTransfer(CoordinateTransfer):
         owner = self.owners[max(row - left.shape[-1] + len(self.owners), 0)]
         if not self.system.left_out:
             raise InputError(
-                f"The complex step of '{self.tree.description.name}' leaves a residual at '{owner}' in this "
-                "configuration. Use configurations of its own at().",
+                f"This configuration does not close '{owner}' of '{self.tree.description.name}', which "
+                "carries a complex step. Make it with at() of that mechanism.",
                 joint=owner,
                 failed=members[bad].tolist(),
             )

@@ -333,7 +333,7 @@ class Mobility(Hinting):
         if normal is None or not self.dof or not any(self._redundant_of_parts[0].values()):
             return ""
         entries = ", ".join(f"{x:.4g}" for x in normal + 0.0)
-        return f" All motion is in one plane, normal ({entries}); conditions out of it hold by themselves."
+        return f" All motion is in one plane, normal ({entries}); other conditions hold identically."
 
     @cached_property
     def _rounding(self) -> str:
@@ -345,7 +345,8 @@ class Mobility(Hinting):
             number = int((weak > RANK_SHARE).sum())
             # exact conditions, not those of rounded dimensions
             below = (
-                f" The mobility may be too large: that one counts for a tolerance below {weak[0]:.1e}."
+                " The mobility may be too large: this condition counts if closure_tolerance is below "
+                f"{weak[0]:.1e}."
                 if weak[0] > WEAK_CONDITION_RTOL
                 else ""
             )
@@ -396,8 +397,9 @@ class Mobility(Hinting):
             orders = sorted({motion.order for motion in self.motions if motion.order is not None})
             order = f" of order {_listed(map(str, orders))}" if orders else ""
             return (
-                f"But of {here} at {self._where} {self.infinitesimal} "
-                f"{'are' if self.infinitesimal > 1 else 'is'} infinitesimal{order}: the loops open along it."
+                f"But at {self._where}, {self.infinitesimal} of {here} "
+                f"{'are' if self.infinitesimal > 1 else 'is'} infinitesimal{order}: motion along "
+                f"{'them' if self.infinitesimal > 1 else 'it'} opens the loops."
             )
         numbers = " or ".join(map(str, found))
         meet = " Motions with different degrees of freedom meet here." if found[1:] else ""
@@ -417,7 +419,7 @@ class Mobility(Hinting):
             )
         result = {
             1: "and no motion was found that extends to second order",
-            2: "and none extends to third order; only a motion that starts in a cusp is possible"
+            2: "and none extends to third order; only a motion that starts at a cusp is possible"
             if extension.is_certain
             else "and no motion was found that extends beyond second order",
             3: "although a motion extends to third order",

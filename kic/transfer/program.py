@@ -762,8 +762,9 @@ class Program:
     ) -> np.ndarray:
         """Return efforts or accelerations (B, m) in the order of the coordinates, from results T.
 
-        Springs in cut joints are added. I* is checked for members with NaN accelerations. `known` (B,) is the
-        mask of members with a result; members with a singular I* are removed from it, or raise an error.
+        Armature, springs and dampers of cut joints are added. I* is checked for members with NaN
+        accelerations. `known` (B,) is the mask of members with a result; members with a singular I* are
+        removed from it, or raise an error.
         """
         transfer = self.transfer
         if not self.want & lay.WANT_FORWARD:

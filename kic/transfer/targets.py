@@ -252,8 +252,8 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
     sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
     if "." in row or not isinstance(part, Body | Frame):
         raise InputError(
-            f"'{key}' cannot be given: a position problem takes all three Euler angles of a frame or body, "
-            f"such as '{name}.{EULER}{sequence}', or each of them. Give a spherical joint its Rotation.",
+            f"'{key}' cannot be given alone. Give all three Euler angles of a frame or body, such as "
+            f"'{name}.{EULER}{sequence}', and a spherical joint a Rotation.",
             name=key,
         )
     from scipy.spatial.transform import Rotation
@@ -418,7 +418,7 @@ def _out_of_room(
             why[k] = f"'{body}' {free}, and the requested pose tilts it by {tilt[k]:.2g} rad"
         else:
             why[k] = (
-                f"'{body}' moves in the plane across {_direction(room)}, and the requested pose leaves it "
+                f"'{body}' moves in the plane normal to {_direction(room)}, and the requested pose leaves it "
                 f"by {rise[k]:.2g}"
             )
     return why

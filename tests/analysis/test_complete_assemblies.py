@@ -419,7 +419,7 @@ def test_parts_of_positive_dimension() -> None:
     q = np.array([0.3, 0.5, -2.2, 0.7, 0.0, -0.4])
     found = modes_of(arm, {"link6": arm.at(q).pose("link6")})
     assert (len(found), found.completeness.moving, found.completeness.finite) == (7, 2, 8)
-    assert "2 paths end on parts of positive dimension" in found.completeness.statement
+    assert "2 paths end on components of positive dimension" in found.completeness.statement
     phi = found.configuration._phi[found.singular]
     assert np.abs(np.sin(phi[:, 4])).max() < 1e-7
     total = np.exp(1j * (phi[:, 3] + phi[:, 5]))

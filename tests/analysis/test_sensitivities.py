@@ -853,7 +853,7 @@ def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
 UNKNOWN = [
     (
         "B.at.w",
-        "No parameter 'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? There are: B.at.x, B.at.y, B.at.z, B",
+        "No parameter 'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? Available: B.at.x, B.at.y, B.at.z, B",
     ),
     ("B", "No parameter 'B' in 'four-bar'"),
     ("Q.at.x", "No parameter 'Q.at.x' in 'four-bar'. Did you mean"),

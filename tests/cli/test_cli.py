@@ -393,7 +393,9 @@ def test_assemblies(tmp_path):
 
 def test_assemblies_checks_the_picture_before_the_search(tmp_path, monkeypatch):
     monkeypatch.delattr(kic.Mechanism, "assembly_modes")
-    assert "must end in one" in run("assemblies", "four-bar", "-o", str(tmp_path / "modes.txt"), code=1)
+    assert "must end in .png, .svg or .pdf" in run(
+        "assemblies", "four-bar", "-o", str(tmp_path / "modes.txt"), code=1
+    )
     missing = tmp_path / "none" / "modes.svg"
     assert "Create the directory" in run("assemblies", "four-bar", "-o", str(missing), code=1)
 
@@ -645,18 +647,18 @@ def test_all_commands_with_at_accept_near(command):
             "'puma560' has mobility 6; 1 coordinate was named: tool.x. Name 5 more",
         ),
         ("puma560", ["tool=1"], 1, "'tool' has 3 rows; name each: tool.x=…, tool.y=…, tool.z=…"),
-        ("puma560", ["tool.w=1"], 1, "There are: tool.x, tool.y, tool.z"),
+        ("puma560", ["tool.w=1"], 1, "Available: tool.x, tool.y, tool.z"),
         ("puma560", ["link6.wx=1"], 1, "'link6.wx' includes angular velocities, which have no value"),
         ("five-bar", ["tip.x=900, tip.y=0"], 1, "tip.x"),
         ("rrprrr", ["C=10deg"], 1, "'C' is a length; '10deg' must be in m"),
         ("rrprrr", ["0,0,10rad,0,0,0"], 1, "'C' is a length; '10rad' must be in m"),
-        ("four-bar", ["E=1"], 1, "There are: A, B, C, D, tip.x, tip.y, crank.x, crank.y, coupler.x"),
+        ("four-bar", ["E=1"], 1, "Available: A, B, C, D, tip.x, tip.y, crank.x, crank.y, coupler.x"),
         ("four-bar", ["E=1"], 1, "rocker.x, rocker.y, crank.angle, coupler.angle, rocker.angle."),
         (
             "four-bar",
             ["tip.x=20"],
             1,
-            "Give --near a configuration closer to the wanted assembly, or look with kic assemblies.",
+            "Give --near a configuration closer to the desired assembly mode, or look with kic assemblies.",
         ),
         ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 degrees of freedom; name each: neck.1=…, neck.2=…"),
     ],
@@ -670,7 +672,7 @@ def test_invalid_configurations_are_reported(model, at, code, message):
 def test_names_that_are_offered_are_taken():
     """Each name in the error gives the reference configuration with its reference value."""
     text = run("report", "four-bar", "--at", "E=1", code=1)
-    names = text.split("There are: ")[1].strip().rstrip(".").split(", ")
+    names = text.split("Available: ")[1].strip().rstrip(".").split(", ")
     assert len(names) == 15
     c = kic.load("four-bar").at()
     for name in names:
@@ -714,7 +716,9 @@ def test_errors_name_options(tmp_path):
     assert "--current requires --voltage" in given
     assert "`" not in given
     fan = run("draw", "four-bar", "--move", "D=60deg..200deg", "-o", "never.svg", code=1)
-    assert "Give --near a configuration closer to the wanted assembly, or look with kic assemblies." in fan
+    assert (
+        "Give --near a configuration closer to the desired assembly mode, or look with kic assemblies." in fan
+    )
     (tmp_path / "drop.toml").write_text(DROP)
     falls = run("linearize", str(tmp_path / "drop.toml"), "--equilibrium", code=1)
     assert "start nearer with --at." in falls
@@ -762,7 +766,7 @@ def test_hint_names_all_quantities():
         ([str(ROOT)], 1, "is a directory; `MODEL` must be a model file"),
         ([], 2, "Missing argument 'MODEL'"),
         (["puma560", "--of", "nose"], 1, "No part 'nose' in 'puma560'"),
-        (["puma560", "--of", "tool.w"], 1, "There are: tool.x, tool.y, tool.z"),
+        (["puma560", "--of", "tool.w"], 1, "Available: tool.x, tool.y, tool.z"),
         (["puma560", "--of", "tool,"], 2, "'tool,' contains an empty name"),
         (["puma560", "--order", "4"], 2, "4 is not in the range"),
         (["puma560", "--json", "--of", "nose"], 1, "No part 'nose'"),

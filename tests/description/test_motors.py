@@ -271,7 +271,7 @@ def test_model_files(tmp_path) -> None:
     assert "[[motors]]" in text
     for was, put, key, rule in (
         ("ratios = [60.0]", "ratios = 'x'", "motors[0].ratios", "a list of numbers, got 'x'"),
-        ("inertia = 0.0001", "inertia = -1", "motors[0].inertia", "at least 0"),
+        ("inertia = 0.0001", "inertia = -1", "motors[0].inertia", "≥ 0"),
         ("inertia = 0.0001", "inertia = [1, 2, 3]", "motors[0].inertia", "must be a number, got [1, 2, 3]"),
         ("resistance = 1.5", "resistance = 'x'", "motors[0].resistance", "a number, got 'x'"),
         ('joints = ["shoulder"]', 'joints = ["sholder"]', "motors[0].joints", "Did you mean 'shoulder'?"),

@@ -47,11 +47,11 @@ WRONG = [
     (lambda: BAR.export.dynamics(to="c"), "write m.export.dynamics(…).to_c(), without `to`."),
     (
         lambda: BAR.prepare("coefficients", of="tip"),
-        "Write m.prepare.coefficients(…). There are",
+        "Write m.prepare.coefficients(…). Available:",
     ),
     (
         lambda: BAR.export("dynamics", to="c"),
-        "Write m.export.dynamics(…).to_c(). There are actuation_map, coefficients,",
+        "Write m.export.dynamics(…).to_c(). Available: actuation_map, coefficients,",
     ),
     (lambda: BAR.prepare.dynamics(order=2), "dynamics() has no argument `order`. Call Evaluators.dynamics("),
     (lambda: HERE.inverse_dynamics(1.2, 2.0, 0.0), "The values are those of `Mechanism.at`."),

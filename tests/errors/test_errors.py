@@ -92,7 +92,7 @@ def test_errors_with_values_that_cannot_be_pickled_are_pickled() -> None:
 
 def test_unknown_names_list_the_candidates() -> None:
     assert str(unknown("body", "hnd", "arm", ["hand", "base"])) == (
-        "No body 'hnd' in 'arm'. Did you mean 'hand'? There are: hand, base."
+        "No body 'hnd' in 'arm'. Did you mean 'hand'? Available: hand, base."
     )
     assert str(unknown("load", "x", "arm", [])) == "No load 'x' in 'arm'. There are none."
     many = [f"p{i}" for i in range(1000)]
@@ -100,7 +100,7 @@ def test_unknown_names_list_the_candidates() -> None:
     assert str(error).endswith("p20, p21, …, p999.")
     assert len(str(error)) < 200
     assert error.candidates == tuple(many)
-    assert str(unknown("point", 5, "arm", ["a"])) == "No point 5 in 'arm'. There are: a."
+    assert str(unknown("point", 5, "arm", ["a"])) == "No point 5 in 'arm'. Available: a."
     assert str(unknown("point", np.str_("b"), "arm", ["a"])).startswith("No point 'b' in")
 
 
@@ -234,8 +234,8 @@ GEOMETRY = [
     ({"type": "planar"}, "axis2", "a planar joint needs `axis2`"),
     ({"type": "universal", "axis2": (0, 0, 0)}, "axis2", "`axis2` is zero; give a direction."),
     ({"type": "planar", "axis2": (1, 0, 1)}, "axis2",
-        "axes of a planar joint must be perpendicular; their cosine is 0.707."),
-    ({"type": "universal", "axis2": (0, 0, -3)}, "axis2", "must be perpendicular; their cosine is -1."),
+        "axes of a planar joint must be perpendicular; the cosine between them is 0.707."),
+    ({"type": "universal", "axis2": (0, 0, -3)}, "axis2", "perpendicular; the cosine between them is -1."),
     ({"type": "screw"}, "type",
         "`type` must be one of 'fixed', 'revolute', 'prismatic', 'cylindrical', 'universal'"),
     ({"value": (1, 2)}, "value", "`value` must have 1 number, one for each coordinate, got (1, 2)."),
@@ -282,7 +282,7 @@ def test_bodies() -> None:
     refuses(kic.ModelError, lambda: kic.Body("b", mass=0, inertia=(1, 1, 1)), "inertia", text)
     assert kic.Body("b", mass=0, inertia=(1, 1, 1), inertia_exception="a rotor as the table has it").inertia
     skew = ((1, 0.1, 0), (0, 1, 0), (0, 0, 1))
-    text = "Body 'b': `inertia` must be symmetric; the largest difference to its transpose is 0.1."
+    text = "Body 'b': `inertia` must be symmetric; the largest difference from its transpose is 0.1."
     assert refuses(kic.ModelError, lambda: body(inertia=skew), "inertia", text).difference == 0.1
     assert body(mass=None, com=None, inertia=None).mass is None
 
@@ -322,19 +322,19 @@ DRAWINGS = [
     ({"joints": [joint(name="ground")]}, "joints[0].name",
         "'ground' is the fixed world; give the joint another name."),
     ({"joints": [joint(bodies=("ground", "c"))]}, "joints[0].bodies",
-        "Joint 'A': No body 'c' in 'm'. There are: ground, b."),
+        "Joint 'A': No body 'c' in 'm'. Available: ground, b."),
     ({"points": [kic.Point("p", "c", (0, 0, 0))]}, "points[0].body",
-        "Point 'p': No body 'c' in 'm'. There are: ground, b."),
+        "Point 'p': No body 'c' in 'm'. Available: ground, b."),
     ({"moments": [kic.Moment("t", "c")]}, "moments[0].body", "Moment 't': No body 'c' in 'm'."),
     ({"forces": [kic.Force("f", "tp")]}, "forces[0].point",
-        "Force 'f': No point 'tp' in 'm'. Did you mean 'tip'? There are: "),
+        "Force 'f': No point 'tp' in 'm'. Did you mean 'tip'? Available: "),
     ({"distances": [kic.Distance("d", ("tip", "b"))]}, "distances[0].points",
         "Distance 'd': No point 'b' in 'm'."),
     ({"springs": [kic.Spring("s", ("A", "tip"))]}, "springs[0].points", "Spring 's': No point 'A' in 'm'."),
     ({"joints": []}, "joints", "'m' has no joints; a mechanism needs at least one, to 'ground'."),
     ({"bodies": [body(), body(name="c")]}, "bodies[1]",
         "'m': no joint connects 'c' to 'ground'. Add joints;"),
-    ({"coordinates": ["B"]}, "coordinates[0]", "`coordinates`: No joint 'B' in 'm'. There are: A."),
+    ({"coordinates": ["B"]}, "coordinates[0]", "`coordinates`: No joint 'B' in 'm'. Available: A."),
     ({"coordinates": ["A.1"]}, "coordinates[0]", "`coordinates`: No joint 'A.1' in 'm'."),
     ({"coordinates": ["b"]}, "coordinates[0]", "`coordinates`: No joint 'b' in 'm'."),
     ({"coordinates": [5]}, "coordinates[0]", "`coordinates`: No joint 5 in 'm'."),
@@ -386,10 +386,10 @@ def test_names_of_rows() -> None:
     unknowns = [
         (
             "tp",
-            "No part 'tp' in 'horn-two-link'. Did you mean 'tip'? There are: link1, link2, shoulder, ",
+            "No part 'tp' in 'horn-two-link'. Did you mean 'tip'? Available: link1, link2, shoulder, ",
         ),
-        ("tip.w", "No row 'tip.w' in 'horn-two-link'. Did you mean 'tip.z'? There are: tip.x, tip.y, tip.z."),
-        ("link1.q", "There are: link1.x, link1.y, link1.z, link1.wx, link1.wy, link1.wz, link1.angle, "),
+        ("tip.w", "No row 'tip.w' in 'horn-two-link'. Did you mean 'tip.z'? Available: tip.x, tip.y, tip.z."),
+        ("link1.q", "Available: link1.x, link1.y, link1.z, link1.wx, link1.wy, link1.wz, link1.angle, "),
         ("elbow.1", "No row 'elbow.1' in 'horn-two-link'. Did you mean 'elbow'?"),
         ("", "No part '' in 'horn-two-link'."),
         (".x", "No part '' in 'horn-two-link'."),
@@ -532,7 +532,7 @@ def test_forces_of_the_caller() -> None:
     c = m.at([0.0])
     text = "No force or moment 'puhs' in 'm'."
     error = refuses(kic.KicError, lambda: c.dynamics(applied={"puhs": (0, 0, 0)}), None, text)
-    assert "There are: push, twist." in str(error)
+    assert "Available: push, twist." in str(error)
     assert error.name == "puhs"
     text = "No force or moment 'tip' in 'horn-two-link'."
     refuses(kic.KicError, lambda: STRETCHED.dynamics(applied={"tip": (0, 0, 0)}), None, text)
@@ -555,7 +555,7 @@ def test_evaluators() -> None:
     f = ARM.prepare.coefficients("tip")
     r = f(STRETCHED.state)
     for ask in (lambda: r.nope, lambda: r["nope"], lambda: r.I):
-        assert refuses(kic.UnknownNameError, ask, None, "in these results. There are: tip.").candidates == (
+        assert refuses(kic.UnknownNameError, ask, None, "in these results. Available: tip.").candidates == (
             "tip",
         )
     text = "`state` must have shape (..., 2), as `Configuration.state`, got (3,)."

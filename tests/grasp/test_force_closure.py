@@ -382,7 +382,7 @@ N2 = [[1, 0, 0], [-1, 0, 0]]
             lambda: kic.force_closure(two_fingers("soft"), method="guess"),
             "'cones' or 'pyramids', got 'guess'",
         ),
-        (lambda: kic.force_closure(two_fingers("soft"), edges=3), "at least 4, got 3"),
+        (lambda: kic.force_closure(two_fingers("soft"), edges=3), "≥ 4, got 3"),
         (lambda: kic.force_closure(two_fingers("soft"), failures="never"), "'raise' or 'mask'"),
         (lambda: two_fingers("soft").jacobian(np.zeros((2, 3, 4))), "must be given for soft"),
         (lambda: two_fingers("point").jacobian(np.zeros((3, 4))), "`linear` must have shape"),

@@ -255,4 +255,4 @@ def test_motors_that_leave_joints_free_are_coordinates_with_others():
     )
     m = parallelogram('lower="-1" upper="1"', pendulum)
     assert (m.dof, m.actuators, m.coordinates) == (2, ("D",), ("D", "P"))
-    assert any("the actuated joints, and others by their condition: D, P" in remark for remark in m.remarks)
+    assert any("the actuated joints, and the best conditioned others: D, P" in remark for remark in m.remarks)

@@ -141,7 +141,7 @@ def test_bodies_without_mass_are_joints_of_the_body_below():
         chain(3, points=[kic.Point("P", "k1", X)]),
         chain(3, frames=[kic.Frame("F", "k0")]),
     ):
-        with pytest.raises(kic.ModelError, match="has no mass"):
+        with pytest.raises(kic.ModelError, match="lacks mass"):
             kic.to_mjcf(wrong)
 
 

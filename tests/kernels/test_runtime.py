@@ -259,8 +259,8 @@ def test_failed_cache_writes_warn(
     ("variables", "problem"),
     [
         ({"KIC_CACHE_DIR": "kic-cache"}, "the path is not absolute"),
-        ({"KIC_CACHE_DIR": "", "XDG_CACHE_HOME": "", "LOCALAPPDATA": ""}, "there is no home"),
-        ({"KIC_CACHE_DIR": "", "XDG_CACHE_HOME": "a", "LOCALAPPDATA": "a"}, "there is no home"),
+        ({"KIC_CACHE_DIR": "", "XDG_CACHE_HOME": "", "LOCALAPPDATA": ""}, "there is no home directory"),
+        ({"KIC_CACHE_DIR": "", "XDG_CACHE_HOME": "a", "LOCALAPPDATA": "a"}, "there is no home directory"),
         ({"KIC_CACHE_DIR": "open"}, "can be written by others"),
     ],
 )

@@ -331,7 +331,7 @@ def test_errors_carry_failed_and_valid_members() -> None:
         ARM.at(phi)
     error = caught.value
     assert str(error) == (
-        "2 of 6 members of the batch were not solved, coordinates must be finite: "
+        "must be finite, got others in 2 of 6 members: "
         "(0, 1): shoulder = nan; (2, 0): shoulder = inf, elbow = -inf. failures='mask' keeps the others."
     )
     assert error.failed == [(0, 1), (2, 0)]

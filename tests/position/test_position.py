@@ -634,8 +634,9 @@ def test_poses_out_of_the_plane() -> None:
     with pytest.raises(kic.ConfigurationError) as caught:
         m.at({"platform": poses})
     assert caught.value.failed == [(1,), (2,)]
-    assert "'platform' moves in the plane across (0, 0, 1), and the requested pose leaves it by 0.2" in str(
-        caught.value
+    assert (
+        "'platform' moves in the plane normal to (0, 0, 1), and the requested pose leaves it by 0.2"
+        in str(caught.value)
     )
     assert "'platform' turns about (0, 0, 1) only, and the requested pose tilts it by 0.3 rad" in str(
         caught.value

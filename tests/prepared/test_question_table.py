@@ -61,7 +61,7 @@ def test_calls_name_the_method(question: object, method: str) -> None:
             ask(question, to="c")  # type: ignore[operator]
         written = f"Write m.{'export' if then else 'prepare'}.{method}(…){then}."
         assert (written in str(caught.value)) is bool(method)
-        assert "There are " in str(caught.value)
+        assert "Available: " in str(caught.value)
         if method:
             assert callable(getattr(ask, method))
 

@@ -581,7 +581,7 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         (
             ["-o", "x.png", "--move", "E=0..1"],
             1,
-            "No coordinate 'E' in 'four-bar'. There are: A, B, C, D, tip.x",
+            "No coordinate 'E' in 'four-bar'. Available: A, B, C, D, tip.x",
         ),
         (["-o", "x.png", "--move", "tip=0..1"], 1, "'tip' has 3 rows; name each: tip.x"),
         (["-o", "x.png", "--move", "D=60deg"], 2, "'D=60deg' is not a motion. Write it as NAME=FROM..TO"),

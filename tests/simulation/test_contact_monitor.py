@@ -182,7 +182,7 @@ def test_redundant_contacts_hold_while_admissible_loads_exist(mu: float, why: st
     assert run.t[-1] == pytest.approx(when, abs=1e-6)
     if why == "slip":
         assert run.stopped.endswith(
-            "no loads of contacts 'left', 'right' that push and do not slip can make this motion"
+            "this motion would require one of the contacts 'left', 'right' to pull or slip"
         )
         # of the smallest loads, which share it alike, one foot would have slipped before
         f = run.configuration.joint_forces(run.qd, run.qdd, criterion="minimum norm")

@@ -53,7 +53,7 @@ def slung(places: dict[str, tuple], ends: dict[str, tuple], kind: str = "rods") 
     )
 
 
-PLANE = "All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves."
+PLANE = "All motion is in one plane, normal (0, 0, 1); other conditions hold identically."
 MODELS = {
     "puma560": "mobility 6: 6 tree coordinates, no closure condition.",
     "four-bar": "mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them "

@@ -277,7 +277,7 @@ def test_every_tolerance_has_an_answer(name):
             assert m.at(values or None).ok.all()
             continue
         assert f"closure_tolerance = {tolerance:g}" in found.caveat()
-        assert f"that one counts for a tolerance below {dropped.max():.1e}" in found.caveat()
+        assert f"counts if closure_tolerance is below {dropped.max():.1e}" in found.caveat()
         with raises(kic.InputError, mobility=found.dof):
             m.at({c: 0.0 for c in exact.coordinates})
         # the number is right
