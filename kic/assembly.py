@@ -328,7 +328,7 @@ def _frame_turns(
     couplings: Sequence[tuple[str, dict[str, float], float]],
     state: np.ndarray,
 ) -> dict[str, float]:
-    """Return joints by name with the smallest angle by which one of their frames must turn to close loops."""
+    """Return, by joint, the smallest angle by which one frame of the joint must turn to close the loops."""
     joints = [joint for joint in model.description.joints if joint.type in AXIAL_TYPES and joint.at]
     for loop in loops:
         at = tuple(loop.first.pose[:3, 3].tolist())
@@ -584,7 +584,7 @@ def assemble(
 def without_spins(
     mechanism: Mechanism, coordinates: Iterable[str] | None, spins: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return a closed mechanism with its spins held if `spins` is "held", and remarks on them.
+    """Return a closed mechanism, with the spins of rods held if `spins` is "held", and remarks on them.
 
     Spins stay free if one of the chosen `coordinates` takes part in them.
     """
@@ -643,7 +643,7 @@ def close_loops(
 
 
 def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
-    """Return a mechanism with a `closure_tolerance` that lets loops of rounded dimensions move, and remarks.
+    """Return a mechanism with remarks, and a `closure_tolerance` with which loops of rounded dimensions move.
 
     Remarks also name axes and frames with errors too large for rounding. The same object is returned if its
     tolerance suffices and there are no such axes.
@@ -870,7 +870,7 @@ def default_coordinates(mechanism: Mechanism, wanted: Iterable[tuple[str, ...]])
 
 
 def _best(mechanism: Mechanism) -> tuple[str, ...] | None:
-    """Return the best conditioned coordinates of a closed mechanism, or None; rods are a last resort."""
+    """Return the best conditioned coordinates of a closed mechanism, of rods only if needed, or None."""
     hinges = [c for joint in mechanism.joints if joint.type not in ROD_TYPES for c in joint.components]
     has_rods = any(joint.type in ROD_TYPES for joint in mechanism.joints)
     for among in (hinges, None) if has_rods else (None,):

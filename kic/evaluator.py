@@ -399,7 +399,7 @@ class Tables(Evaluator):
         return out
 
     def empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
-        """Return empty results for a batch."""
+        """Return results with uninitialized tables for a batch."""
         rows, model = (_empty((count, shape[1] if shape else 0), dtype) for shape in self._shapes)
         return self.results(batch, rows, model, plain=dtype is REAL and count > 0)
 

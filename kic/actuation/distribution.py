@@ -66,7 +66,7 @@ class EffortMetric:
     def from_arguments(
         cls, criterion: Any, bounds: EffortBounds | None, labels: tuple[str, ...], model: CompiledModel
     ) -> EffortMetric:
-        """Return the metric of a criterion by name, weights (A,) or a matrix (..., A, A)."""
+        """Return the metric for a criterion, given as a name, weights (A,) or a matrix (..., A, A)."""
         if not isinstance(criterion, str):
             return cls("weights", _inverse_weight_factor(criterion, labels))
         if criterion not in CRITERIA:
@@ -95,7 +95,7 @@ class EffortMetric:
 
 
 def _inverse_weight_factor(weights: Any, labels: tuple[str, ...]) -> np.ndarray:
-    """Return F⁻¹ of weights (A,) or a symmetric positive definite W (..., A, A)."""
+    """Return F⁻¹ for W = FᵀF, from weights (A,) or a symmetric positive definite W (..., A, A)."""
     count = len(labels)
     a = numbers("criterion", weights)
     a = as_array("criterion", a, count) if a.ndim < 2 else as_array("criterion", a, count, count)
@@ -137,7 +137,7 @@ class Distribution(Batched):
     effort : (..., A)
         Efforts T.
     internal : (..., A)
-        Part of the efforts that does no work; zero for the minimum without limits and preload.
+        Part of the efforts that does no work; zero for the minimum norm without limits and preload.
     share : (..., A) or None
         Efforts as shares of the limits in their directions; 0 for infinite limits. None without limits.
     at_limit : (..., A) bool
@@ -202,8 +202,8 @@ class Distribution(Batched):
 class ActuationProblem:
     """Actuators, a criterion and efforts at configurations: common input of all distribution problems.
 
-    The coefficients `G` and `H` of the actuators (4-76) are (4-78) and (4-79). `given` holds the arrays
-    `effort` (..., M) and `preload` (..., A), if any.
+    `G` and `H` are the coefficients of the actuators in (4-76), from (4-78) and (4-79). `given` holds the
+    arrays `effort` (..., M) and `preload` (..., A), if any.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class ActuationProblem:
         return np.broadcast_to(a, (*self.batch, *tail)).reshape(prod(self.batch), *tail)
 
     def restore(self, a: np.ndarray) -> np.ndarray:
-        """Return an array (n, …) in the shape of the batch."""
+        """Return an array (n, …) with its first axis reshaped to the batch."""
         return a.reshape(*self.batch, *a.shape[1:])
 
     def space(self, members: Any) -> EffortSpace:
@@ -278,7 +278,7 @@ def _within_bounds(
     upper: np.ndarray,
     criterion: str,
 ) -> np.ndarray:
-    """Return efforts (n, A) within bounds: nearest to those wanted, or with the least largest share."""
+    """Return efforts (n, A) within bounds, nearest to those wanted, or with the least largest share."""
     T = wanted.copy()
     minimize_share = criterion == "least largest share"
     failed = []
@@ -424,7 +424,7 @@ def actuator_dynamics(
 ) -> Dynamics:
     """Return the dynamics in terms of more actuators than degrees of freedom (eqs 4-87 to 4-90).
 
-    They are the dynamics in the coordinates (4-77) times the left inverse of (4-86). See
+    They follow from the dynamics in the coordinates (4-77) and the left inverse (4-86). See
     `Configuration.actuator_dynamics`.
     """
     problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)

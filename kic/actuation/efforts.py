@@ -1,4 +1,4 @@
-"""Efforts at rows by name, as generalized efforts at the coordinates: T_u = GᵀT (4-76)."""
+"""Conversion of efforts at named rows to generalized efforts at the coordinates: T_u = GᵀT (4-76)."""
 
 from __future__ import annotations
 

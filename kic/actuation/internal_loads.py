@@ -30,9 +30,9 @@ UNCONSTRAINED_RTOL = 0.1
 class EffortSpace:
     """Effort space of A actuators on M coordinates in n members, split into work and internal loads.
 
-    G, H (n, A, M[, M]) are the coefficients of the actuators with their scales, and `root` (n, A, A) the
-    factor F⁻¹ of the metric. The attributes `basis` and `dual` (n, A, A − M) are efforts B that do no
-    work, orthonormal in the metric, and W B. Raise `SingularError` if the actuators do not hold every
+    G, H (n, A, M[, M]) are the coefficients of the actuators, `scaling` has their scales, and `root` (n, A,
+    A) is the factor F⁻¹ of the metric. The attributes `basis` and `dual` (n, A, A − M) are efforts B that do
+    no work, orthonormal in the metric, and W B. Raise `SingularError` if the actuators cannot prevent every
     motion.
     """
 
@@ -100,9 +100,9 @@ class EffortSpace:
 
 
 def _participates(G: np.ndarray, condition: np.ndarray) -> np.ndarray:
-    """Return a mask of the actuators (n, A) that take part in some internal load, for scaled G (n, A, M).
+    """Return a mask (n, A) of the actuators that take part in some internal load, for scaled G (n, A, M).
 
-    An actuator that alone holds some motion takes part in none.
+    An actuator that alone prevents some motion takes part in no internal load.
     """
     Q = np.linalg.qr(G, mode="complete")[0]
     return np.linalg.norm(Q[..., G.shape[-1] :], axis=-1) > BASIS_ATOL * condition[:, None]
@@ -176,7 +176,7 @@ class InternalLoads(Batched):
         return self.basis.shape[-1]
 
     def efforts(self, amounts: Any) -> np.ndarray:
-        """Return efforts with given amounts along the basis, as a preload for `distribute`.
+        """Return the efforts of given amounts of internal loads, such as a preload for `distribute`.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class InternalLoads(Batched):
         Parameters
         ----------
         efforts : (..., A) array_like
-            Efforts of the actuators, with or without work.
+            Efforts of the actuators, which may do work.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class InternalLoads(Batched):
         return stiffness(self.H, T)
 
     def _checked(self, name: str, value: Any, size: int) -> np.ndarray:
-        """Return checked numbers (..., size) whose batch broadcasts with that of the loads."""
+        """Return numbers (..., size), checked to have a batch that broadcasts with that of the loads."""
         a = as_array(name, value, size)
         broadcast_batches(loads=self.batch, **{name: a.shape[:-1]})
         return a

@@ -78,7 +78,7 @@ class Completeness:
         True if Krawczyk's test proves that exactly one solution of the equations is near the configuration.
     certified_complex : (...) int
         Number of pairwise distinct complex solutions for each target that such tests prove. It is a lower
-        bound for any evidence.
+        bound whatever the evidence.
     proven : (...) bool
         True if the number of isolated solutions for the target is proven: the number of certified ones equals
         a proven bound; `real` of them are certified to be real, the others not to be real. Rounding errors
@@ -112,7 +112,7 @@ class Completeness:
 
 
 class AssemblyModes(Printable):
-    """The distinct assembly modes found for given values, the nearest first.
+    """Distinct assembly modes found for given values, the nearest first.
 
     Made by `Mechanism.assembly_modes`. Finitely many starts do not prove that these are all; `completeness`
     states the evidence after ``complete=True``. For a batch of inputs, K is the largest number found at any
@@ -206,8 +206,8 @@ class AssemblyModes(Printable):
         Returns
         -------
         (K, ...) int ndarray
-            Number of its pose, counted from 0 at each member in the order of the assembly modes; -1 where
-            there is no configuration.
+            Number of the pose in each assembly mode, counted from 0 at each member in order of appearance; -1
+            where there is no configuration.
 
         Examples
         --------
@@ -269,7 +269,7 @@ class AssemblyModes(Printable):
         return list(c.coordinates if model_of(c).is_open_chain else model_of(c).tree.columns)
 
     def _say_evidence(self, sheet: Summary) -> None:
-        """Add the evidence that none is missing."""
+        """Add the evidence of completeness to a table."""
         known: Completeness | None = getattr(self, "completeness", None)
         if known is None:
             found = int(self.counts.sum())
@@ -326,7 +326,7 @@ def _pose_numbers(model: CompiledModel, states: np.ndarray, tolerance: np.ndarra
 def _add_pose_tables(
     sheet: Summary, model: CompiledModel, states: np.ndarray, numbers: np.ndarray, body: str
 ) -> Summary:
-    """Add tables of a body's poses and of the assembly modes (K, S) that share each."""
+    """Add tables of a body's poses, and of the assembly modes, with states (K, S), that share each pose."""
     count, unit = int(numbers.max()) + 1, model.description.units.length
     sheet.say(f"{count} pose{'s' if count > 1 else ''} of '{body}'")
     first = np.array([np.argmax(numbers == n) for n in range(count)])
@@ -483,7 +483,7 @@ class _AssemblySearch:
         )
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
-        """Return the evidence for solutions, with a mask (K, B) of certified ones; None for random starts."""
+        """Return None: random starts give no evidence of completeness."""
         return None
 
     def _start(self) -> None:
@@ -543,7 +543,7 @@ class _AssemblySearch:
         return states
 
     def _nearest_turns(self, states: np.ndarray, base: np.ndarray) -> np.ndarray:
-        """Return states (K, S) with each revolute joint in the turn closest to the base (S,) or (K, S)."""
+        """Return states (K, S) with revolute joints shifted by full turns towards the base (S,) or (K, S)."""
         states, tree = states.copy(), self.model.tree
         for n, name in enumerate(tree.columns):
             column = tree.cols[n, lay.STATE]
@@ -554,14 +554,14 @@ class _AssemblySearch:
         return states
 
     def _within(self, states: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Return states (n, S) of members (n,), NaN where they are beyond limits."""
+        """Return states (n, S) of members (n,) with NaN for those beyond limits, and record these."""
         beyond = np.abs(self.limits.excess(states))
         excluded = self._is_beyond(states)
         self._beyond.append((states[excluded], beyond[excluded], members[excluded]))
         return np.where(excluded[:, None], np.nan, states)
 
     def _is_beyond(self, states: np.ndarray) -> np.ndarray:
-        """Return a mask of states (n, S) beyond limits."""
+        """Return a mask (n,) of states (n, S) that are beyond limits."""
         return np.abs(self.limits.excess(states)).max(axis=1, initial=0.0) > LIMIT_ATOL
 
     def _by_distance(self, states: np.ndarray) -> np.ndarray:
@@ -608,7 +608,7 @@ class _AssemblySearch:
     ) -> list[_Solution]:
         """Return the distinct solutions among states (n, S), the closest to the base first.
 
-        Of solutions of a member that a motion connects, one is returned, within limits if possible.
+        Of the solutions of `member` that a motion connects, only one is returned, within limits if possible.
         """
         certified = np.zeros(len(states), dtype=bool) if certified is None else certified
         tolerance = self._solution_tolerance(condition)
@@ -636,7 +636,7 @@ class _AssemblySearch:
         return [one for n, one in enumerate(found) if first_of[n] == n]
 
     def _first_of_part(self, solutions: list[_Solution], member: int) -> list[int]:
-        """Return for each solution the index of the first that a motion connects with it, or its own."""
+        """Return the index of the first solution that a motion connects with each solution, or its own."""
         first = list(range(len(solutions)))
         moving = [k for k in first if solutions[k].is_moving]
         if len(moving) > 1:
@@ -715,7 +715,7 @@ class _AssemblySearch:
                 self.found[b][k].origin = j
 
     def _slots(self) -> list[np.ndarray]:
-        """Return the slice of each solution of each member: that of the one it continues, or a free one.
+        """Return the slice of each solution of each member: that of the continued solution, or a free slice.
 
         Angles of continued solutions are shifted by full turns to those of their branch.
         """
@@ -748,7 +748,7 @@ class _AssemblySearch:
         return slots
 
     def _find_nearest(self) -> None:
-        """Store the solutions beyond limits, if there are any, with the reason."""
+        """Store the solutions beyond limits, if any, and the reason why none is within limits."""
         if not self._beyond:
             return
         states, beyond, owner = (np.concatenate(parts) for parts in zip(*self._beyond, strict=True))
@@ -770,7 +770,7 @@ class _AssemblySearch:
         self.nearest = Configuration(self.model, (len(kept),), kept)
 
     def _find_gap(self, states: np.ndarray, residuals: np.ndarray, reasons: list[str], where: str) -> None:
-        """Store the state with the smallest residual, and the reason why none converged."""
+        """Store the state with the smallest residual, and the reason why no start converged."""
         best = int(np.argmin(np.where(np.isfinite(residuals), residuals, np.inf)))
         flipped = [reason for reason in reasons if "wrong way" in reason]
         unit = self.model.description.units.length
@@ -793,7 +793,7 @@ class _CompleteSearch(_AssemblySearch):
         self.reason = ""
 
     def _start(self) -> None:
-        """Follow the paths to each feasible member."""
+        """Follow the paths from generic values to each feasible member."""
         from kic.analysis.monodromy import GenericSolutions
 
         self.feasible = feasible = np.flatnonzero([not why for why in self.reasons])
@@ -850,7 +850,7 @@ class _CompleteSearch(_AssemblySearch):
         self.direct = [len(own) for own in self.found]
 
     def _solution_tolerance(self, condition: np.ndarray) -> np.ndarray:
-        """Return the distances (n,) within which solutions are one; ends of regular paths are accurate."""
+        """Return the distances (n,) within which solutions count as one; regular ends are accurate."""
         from kic.analysis.complex_paths import REGULAR_CONDITION_MAX, SAME_ATOL
 
         return np.where(condition <= REGULAR_CONDITION_MAX, SAME_ATOL, SINGULAR_SOLUTION_ATOL)
@@ -882,7 +882,7 @@ class _CompleteSearch(_AssemblySearch):
         self.none = self.none or "No solution is real."
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
-        """Return the evidence for solutions, with a mask (K, B) of certified ones; None for no members."""
+        """Return the evidence of completeness for certified solutions (K, B); None without members."""
         from kic.analysis.endgame import IMAGINARY_MIN
 
         if not self.members:
@@ -951,7 +951,7 @@ class _CompleteSearch(_AssemblySearch):
 
 
 def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
-    """Return the preceding member (B,) of each along the last axis on which it is not the first, or -1."""
+    """Return the preceding member (B,) of each one, on the last axis along which it is not first, or -1."""
     at, parent = np.arange(prod(batch)), np.full(prod(batch), -1)
     for axis, size in enumerate(batch):
         stride = prod(batch[axis + 1 :])

@@ -1,8 +1,9 @@
 """Proofs that exactly one solution of a position problem, real or complex, is near a state.
 
-Krawczyk's test. Near a state, rows are f(x), with steps x of the tree's coordinates. For any matrix A, a zero
-of A f is a fixed point of K(x) = x − A f(x). If |A f(0)| ≤ ρ w/2 and |I − A f'(x)| w ≤ w/2 in the ball |x| ≤
-ρ w, by components, K maps the ball to itself and contracts: the ball has one zero, which is a solution.
+Krawczyk's test. Near a state, the rows are functions f(x) of steps x of the tree's coordinates. For any
+matrix A, a zero of A f is a fixed point of K(x) = x − A f(x). If |A f(0)| ≤ ρ w/2 and |I − A f'(x)| w ≤ w/2
+in the ball |x| ≤ ρ w, by components, K maps the ball to itself and contracts: the ball has one zero, which is
+a solution.
 
 f' is bounded through power series. At the state, column k turns the links behind it about an axis a_k, a
 complex vector with a_k·a_k = 1. Its rotation by x_k is a series in x_k whose coefficients are, in 2-norm, at
@@ -73,7 +74,7 @@ RADIUS_MAX, BALL_FACTOR = 1e-4, 8.0
 
 @dataclass
 class _Near:
-    """Norms at states (B,), for the series of the rows."""
+    """Norms at B states, for the series of the rows."""
 
     turn: np.ndarray  # (B, M): of axes of turning columns, for scaled steps
     slide: np.ndarray  # (B, M): of axes of sliders
@@ -208,11 +209,11 @@ class Certificates:
         )
 
     def _by_rows(self, items: np.ndarray) -> np.ndarray:
-        """Return scaled bounds of rows (B, P) from those of items (B, n)."""
+        """Return scaled bounds (B, P) of rows from bounds (B, n) of items."""
         return (joined(self.system.rows, items.T.copy(), np.add).T / self.scale)[:, self.item_of]
 
     def _series(self, near: _Near, r: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
-        """Return the series of rows (B, P) at r (B, M), and their first two derivatives along w (B, M)."""
+        """Return the series (B, P) of rows at r (B, M), and their first two derivatives along w (B, M)."""
         at, turned = (np.cumsum(self.mask * (near.turn * x)[:, None, None], axis=3) for x in (r, w))
         slid, slides = (self.mask * (near.slide * x)[:, None, None] for x in (r, w))
         E, long = np.exp(at), near.links + slid
@@ -236,7 +237,7 @@ class Certificates:
     def _equations(
         self, states: np.ndarray, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return residuals (B, P) of rows at parameters p (B, n), their G, rounding of the goals, and axes.
+        """Return residuals (B, P) of rows at parameters p (B, n), their G and rounding errors, and axes.
 
         Distances are squared. The axes (B, P', P) contract rows of poses to components of rotations.
         """
@@ -272,7 +273,7 @@ class Certificates:
         return left, slope[..., None] * G, noise, np.concatenate([whole, *axes], axis=1)
 
     def balls(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return radii (B,) of balls about states (B, S) that have one solution for parameters p (B, n).
+        """Return radii (B,) of balls about states (B, S) that contain one solution for parameters p (B, n).
 
         They bound the steps to the solution (rad, lengths). NaN where the test fails.
         """
@@ -289,7 +290,7 @@ class Certificates:
         return bounds
 
     def _bounds(self, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Return the bounds for some states."""
+        """Return the bounds of `_all_bounds` for at most `STATES_AT_ONCE` states."""
         left, G, noise, C = self._equations(states, p)
         A, fine = _left_inverse(C, G)
         near = self._near(states)
@@ -319,10 +320,11 @@ class Certificates:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Count the certified solutions among states (n, S), for real parameters p (B, m).
 
-        Return their number (B,), pairwise distinct modulo full turns and flips, and the number (B,) of real
-        ones. A ball about a real state equals its conjugate, so the only solution in it is real. The third
-        result (B,) is True if the balls of all others have no real states. The last are radii (n,) of balls,
-        about real parts of states that are nearly real. `owner` (n,) are the members of the states.
+        Return the number (B,) of solutions that are distinct modulo full turns and flips, and the number (B,)
+        of real ones. A ball about a real state equals its conjugate, so the only solution in it is real. The
+        third result (B,) is True if the balls of all others contain no real states. The last are the radii
+        (n,) of the balls, about the real parts of nearly real states. `owner` (n,) is the member of each
+        state.
         """
         tracker, size = self.tracker, np.ones(len(states))
         real = tracker.imaginary(states) < REAL_ATOL
@@ -399,7 +401,7 @@ class Certificates:
     def _tubes(
         self, nodes: np.ndarray, middle: np.ndarray, half: np.ndarray, before: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds (B,) of |I − A f'| in tubes: each has one curve of solutions if it is at most 1/2.
+        """Return bounds (B,) of |I − A f'| in tubes: a tube with a bound ≤ 1/2 has one curve of solutions.
 
         Also return bounds (B, M) of scaled steps from the last nodes to the solution there. Parameters are
         `middle + τ half` (B, n), −1 ≤ τ ≤ 1. The tube is about the polynomial Y(τ) through `nodes` (B, 5, S).

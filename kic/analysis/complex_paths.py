@@ -26,7 +26,7 @@ from kic.numerics.progress import Bar
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import TIE_RTOL, elimination_order
 
-# paths that are tracked before the time is looked at, and estimated cost of one (µs)
+# paths that are tracked before the time is checked, and estimated cost of one (µs)
 PATHS_AT_ONCE, PATH_US = 128, 500.0
 # residual of rows that a flip keeps
 FLIP_ATOL = 1e-9
@@ -135,7 +135,7 @@ class Parameters:
         return p
 
     def residual(self, p: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residuals (B, P) of all rows for scaled values, and the slopes with respect to these."""
+        """Return the residuals (B, P) of all rows, and their derivatives in the scaled values."""
         left, slope = values.copy(), np.ones_like(values)
         left[:, self.distances] **= 2
         slope[:, self.distances] = 2 * values[:, self.distances]
@@ -353,7 +353,7 @@ class Tracker:
         return self.legs.largest(size, self.legs.of_entry) > 1
 
     def _normal(self, states: np.ndarray) -> np.ndarray:
-        """Return states with unit quaternions of ball joints."""
+        """Normalize the quaternions of ball joints in states, in place, and return the states."""
         for _, quaternion in self.tree.ball_slices:
             q = states[:, quaternion]
             states[:, quaternion] = q / np.sqrt(np.einsum("bi,bi->b", q, q))[:, None]
@@ -436,7 +436,7 @@ class Tracker:
         return regular
 
     def released(self, states: np.ndarray) -> np.ndarray:
-        """Return a mask (B, L + 1) of legs, last of any leg, that can move to first order at fixed values."""
+        """Return a mask (B, L + 1) of legs that can move to first order at fixed values; last for any leg."""
         legs, (s, V) = self.legs, np.linalg.svd(self.closure.rows(states)[1])[1:]
         free = np.ones(V.shape[:2], dtype=bool)
         free[:, : s.shape[1]] = s * REGULAR_CONDITION_MAX < s[:, :1]
@@ -454,7 +454,7 @@ class Tracker:
         return self.legs.largest(np.abs(states.imag / scale), self.legs.of_entry)
 
     def sampled(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return random algebraic functions (B, S) of entries that do not change with full turns."""
+        """Return values (B, S) of random algebraic functions of the entries that full turns do not change."""
         c, turn, found = rng.normal(size=(3, states.shape[1])), states[:, self.turning], 0 * states
         found[:, self.turning] = np.cos(turn) * c[0, self.turning] + np.sin(turn) * c[1, self.turning]
         found[:, self.sliding] = states[:, self.sliding] / self.slide_scale * c[0, self.sliding]
@@ -489,7 +489,7 @@ class Tracker:
         return np.concatenate([np.tile(of[self.turning], 3), np.tile(of[self.sliding], 2), *balls])
 
     def by_legs(self, states: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return numbers (B, n) equal for states with the same place, and such numbers for each leg mode."""
+        """Return numbers (B, n) that equal places of the platform share, and such numbers for each leg."""
         points, legs = self.embedded(states), self.legs
         places = points if legs.count == 1 else legs.poses(self.canonical(states))
         return places, [points[:, self._leg_of_point == j] for j in range(legs.count)]
@@ -547,7 +547,7 @@ class Tracker:
     def around(
         self, p: list[np.ndarray], states: np.ndarray, tightness: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Track states (B, S) along a polygon; return the corrected ends and a mask of complete paths.
+        """Track states (B, S) along a polygon; return the ends and a mask of complete paths.
 
         A polygon of three corners leads to real parameters, and back with the conjugate solutions.
         """

@@ -26,7 +26,7 @@ POLE_ATOL = 1e-9
 ANALYTIC_RTOL, FAR_RECIPROCAL_MAX = 1e-6, 0.05
 # distance of the ends of a closed path, as a share of its extent, and at least (rad, lengths)
 CLOSED_RTOL, CLOSED_ATOL = 1e-3, 1e-9
-# error of an estimate of two close solutions as a share of their halved difference
+# error of an estimate of two close solutions as a share of half their difference
 PAIR_RTOL = 0.1
 
 
@@ -71,7 +71,7 @@ class Endgame:
     def filled(
         self, ends: np.ndarray, code: np.ndarray, others: np.ndarray, other_code: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ends (N, S) and codes (N,), with lost paths replaced by regular places of another attempt.
+        """Return ends (N, S) and codes (N,), with lost paths replaced by regular ends of another attempt.
 
         A place with some known ends is completed; a place without known ends becomes a new one.
         """
@@ -95,7 +95,7 @@ class Endgame:
         return ends, code
 
     def _accept_imaginary(self, ends: np.ndarray, code: np.ndarray, p: np.ndarray, count: int) -> None:
-        """Set the code 1 for paths that are lost by rounding at ends with large imaginary parts.
+        """Set code 1 for paths that are lost by rounding at ends with large imaginary parts.
 
         The sines and cosines of such states are large. The ends must solve the equations at parameters p, and
         no other path of the member may end nearby.
@@ -230,7 +230,7 @@ class Endgame:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Track paths about parameters `end` (B, n) from `end + way` until they close.
 
-        Return their means (B, S), the halved differences (B, S) at `end` of paths that close after two turns,
+        Return their means (B, S), half the differences (B, S) at `end` of paths that close after two turns,
         and the numbers of turns (B,): 0 for paths that do not close, -1 for angles that gain full turns.
         """
         tracker, here, sums = self.tracker, states.copy(), np.zeros_like(states)

@@ -30,7 +30,7 @@ class IndependentSet:
         The coordinates, valid for ``wrt=``; those with a value also for `Mechanism.at`.
     worst, median : float
         Smallest and median measure over the configurations: smallest singular value of the scaled rows on the
-        orthonormal motions that the closure leaves. Between 0, where the set cannot drive the mechanism, and
+        orthonormal motions that the closure allows. Between 0, where the set cannot drive the mechanism, and
         1 for joints.
     where : tuple of int
         Index of the worst configuration in the batch.
@@ -57,10 +57,10 @@ class IndependentSets(Printable):
     of : tuple of str
         The candidates. Candidates without a value are included only if needed.
     always : tuple of str
-        Candidates in every set. Each moves something, such as a link that spins between two spherical joints,
-        that no other candidate moves, or no other with a value.
+        Candidates in every set. Each drives a motion, such as the spin of a link between two spherical
+        joints, that no other candidate drives, or no other candidate with a value.
     tried, total : int
-        Number of sets tried, and of all sets. If these differ, a better one may exist.
+        Numbers of sets tried and of all sets. If these differ, a better one may exist.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.n
 
 
 def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Return states (B, S), their members of the batch, and the shape of the batch."""
+    """Return states (B, S), the members (B,) to which they belong, and the shape of the batch."""
     if at is None:
         return model.reference_state, np.zeros(1, dtype=np.intp), ()
     name = model.description.name
@@ -214,7 +214,7 @@ def _states_of(model: CompiledModel, at: Any) -> tuple[np.ndarray, np.ndarray, t
 def _rows_on_motions(
     model: CompiledModel, labels: tuple[str, ...], states: np.ndarray, members: np.ndarray, dof: int
 ) -> np.ndarray:
-    """Return scaled rows (B, R, f) on the motions that the closure leaves."""
+    """Return the scaled coefficients (B, R, f) of rows in the motions that the closure allows."""
     closure = model.closure(labels)
     first = closure.transfer.size
     G = closure.rows(states)[1]

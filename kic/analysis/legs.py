@@ -115,7 +115,7 @@ class Legs:
         places : (B, n)
             Equal rows are the same place of the platform.
         points : list of (B, n)
-            For each leg; equal rows in one place are the same assembly mode.
+            One array for each leg; equal rows in one place are the same assembly mode.
         """
         place = numbered(places, atol)
         new, first, modes = np.zeros(len(place), dtype=bool), [], []
@@ -135,7 +135,7 @@ class Legs:
         return np.stack([k[n[:, j]] for j, k in enumerate(first)], axis=1), new
 
     def in_place(self, mask: np.ndarray) -> np.ndarray:
-        """Return the number (..., C, L) of assembly modes of legs in each place from a mask (..., N, L)."""
+        """Return the numbers (..., C, L) of assembly modes of legs in each place, from a mask (..., N, L)."""
         return np.add.reduceat(mask & self.own, self.starts, axis=-2, dtype=np.intp)
 
     def number(self, mask: np.ndarray) -> np.ndarray:
@@ -159,7 +159,7 @@ class Legs:
         return group // len(self.modes), rows
 
     def torn(self, poses: np.ndarray, rows: np.ndarray, members: np.ndarray, atol: float) -> np.ndarray:
-        """Return a mask (B,) of states that have one place at the start and several places at their ends.
+        """Return a mask (B,) of paths that start in one place of the platform and end in several.
 
         `poses` (B, n) are the end poses of `rows` (B,) of the arrangement for several `members` (B,).
         """
@@ -169,7 +169,7 @@ class Legs:
         return np.isin(group, group[apart])
 
     def check_number(self, number: float, largest: int, which: str) -> None:
-        """Raise `InputError` for more assembly modes than are listed."""
+        """Raise `InputError` if the number of assembly modes exceeds the largest that is allowed."""
         if number > largest:
             name = self.closure.transfer.tree.description.name
             raise InputError(
@@ -209,7 +209,7 @@ def numbered(points: np.ndarray, atol: float) -> np.ndarray:
 
 
 def _rigid_groups(closure: Closure) -> np.ndarray:
-    """Return the rigid group (M + 1,) of each frame, ground last, with given columns fixed."""
+    """Return the rigid group (M + 1,) of each frame, ground last, with given coordinates fixed."""
     t = closure.transfer
     items = [t.system.rows.source[i] for i in t.system.rows.item_of[t.system.picked[: t.size]]]
     given = [item.frame_b for item in items if item.kind == lay.COORDINATE]

@@ -62,7 +62,7 @@ class Ends:
     states, owner : (n, S), (n,)
         Real states near which paths end, and their members.
     complex, infinite, far, lost : (B,) int
-        Number of paths that end in finite solutions, at infinity, too far to be real, or that are lost.
+        Numbers of paths that end in finite solutions, at infinity, or too far to be real, or that are lost.
     off : float
         Smallest, over lost paths, of the largest imaginary part of the last state (rad, lengths).
     moving : (n,) bool
@@ -70,7 +70,7 @@ class Ends:
     on_parts : (B,) int
         Number of paths that end on parts of positive dimension.
     certified, certified_real, decided : (B,)
-        Number of distinct certified ends, and of real ones; True if the others are certainly not real.
+        Numbers of distinct certified ends and of real ones; True if the others are certainly not real.
     radius : (n,)
         Radii of balls about the states that certainly have one solution, NaN without a certificate.
     followed : (B,) int
@@ -102,11 +102,12 @@ class GenericSolutions:
         Distinct solutions at the parameters `base`.
     loops, clean, polygons : int
         Number of loops; of the last loops, without a lost path, that found nothing new; of polygons among
-        these. With many solutions, a few may be lost.
+        these. With many solutions, a few paths may be lost.
     lost_share : float
         Largest share of the paths that one of these loops lost.
     new, stuck : int
-        Number of solutions that the last loop found; number of last loops that lost paths and found none.
+        Number of solutions that the last loop found; number of last loops in a row that lost paths and found
+        no solution.
     moved, tracked : int
         Number of assembly modes of legs that polygons moved, and of all, if few or no paths were lost.
         Mirrored loops do not count, because they also exchange conjugate solutions.
@@ -167,7 +168,7 @@ class GenericSolutions:
         self.starts, self.hits = self.starts + len(ends), self.hits + int((~new).sum())
 
     def solve(self, count: int) -> None:
-        """Solve at the reference values by Newton's method, and add the solutions to which these continue.
+        """Solve the equations at the reference values by Newton's method; continue the solutions to the base.
 
         Loops and random starts rarely reach solutions that are near infinity at most values, as for platforms
         whose base and body are nearly similar.
@@ -295,7 +296,7 @@ class GenericSolutions:
 
     @property
     def share(self) -> float:
-        """Estimated share of the loops that is complete."""
+        """Estimated progress of the loops, from 0 to 1."""
         likely = float(np.log(max(self.chance, 1e-300)) / np.log(CHANCE_MAX))
         return min(1.0, max(self.clean / LOOPS_MAX, min(self.clean / LOOPS_MIN, likely)))
 
@@ -501,7 +502,7 @@ class GenericSolutions:
         return found[0], found[1]
 
     def _unbounded(self, ends: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks (B, N, L) of legs at infinity, and of infinite or far ones, for ends and codes.
+        """Return masks (B, N, L) of legs at infinity, and of legs at infinity or far, for ends and codes.
 
         If a path does not stay finite, the other legs of its state are unknown at its end. If no leg is
         large, all legs are far or at infinity if all paths of the place are.
@@ -522,8 +523,10 @@ class GenericSolutions:
         return self.tracker.parameters.random(self.like, self.rng, 1, spread=0.2)
 
     def statement(self, reason: str) -> tuple[str, str]:
-        """Return the kind of evidence of completeness, and a sentence; `reason` is why it is missing, or "
-        "''."""
+        """Return the kind of evidence of completeness, and a sentence that states it.
+
+        A `reason` other than '' states why solutions may be missing.
+        """
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:

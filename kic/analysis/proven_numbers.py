@@ -2,7 +2,7 @@
 
 A planar linkage is solved one Assur group after the other. Assur groups are the smallest sets of links that
 are at rest if the links joined to them are. The number of solutions is at most the product over the groups. A
-group has as many as the Baranov truss that it forms with one link in place of all others.
+group has as many solutions as the Baranov truss that it forms with one link in place of all others.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def _triangle(joints: Joints) -> tuple[int, int, int] | None:
 def _planar_joints(closure: Closure) -> Joints | None:
     """Return the joints of a planar linkage with its inputs at rest; None for other mechanisms.
 
-    A given distance is a link with two hinges, a given component of a point a slider with one, and a given
-    angle a link with two prismatic joints.
+    A given distance is a link with two hinges. A given component of a point is a slider with one hinge, and a
+    given angle is a link with two prismatic joints.
     """
     t = closure.transfer
     tree, normal = t.tree, t.tree.planar_normal
@@ -247,7 +247,7 @@ def _planar_joints(closure: Closure) -> Joints | None:
 
 
 def _assur_groups(joints: Joints) -> list[Edges] | None:
-    """Return for each Assur group the pairs of links that its joints connect; links outside it are 0.
+    """Return, for each Assur group, the pairs of links that its joints connect; links outside it are 0.
 
     Return None if the joints do not determine all links.
 

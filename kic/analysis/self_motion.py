@@ -77,7 +77,7 @@ class SelfMotion:
     def _step(
         self, states: np.ndarray, ways: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return states after steps along unit tangents (B, M), shortened if necessary; and a mask (B,)."""
+        """Return states after steps along unit tangents (B, M), shortened if needed, and a success mask."""
         ends, arrived = states.copy(), np.zeros(len(states), dtype=bool)
         k = np.arange(len(states))
         while k.size:
@@ -91,7 +91,7 @@ class SelfMotion:
         return ends, arrived
 
     def _walk(self, state: np.ndarray) -> np.ndarray:
-        """Return states (n, S) on the part of a solution (S,), from it on, by walks in both directions."""
+        """Return states (n, S) on the part of a solution (S,), itself first, by walks in both directions."""
         start, bound = self._null_space(state[None])
         N = np.linalg.svd(start[0])[2][: round(np.trace(start[0]))]
         ways = np.concatenate([N, -N])

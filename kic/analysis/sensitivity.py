@@ -179,9 +179,9 @@ def sensitivity(
     Raises
     ------
     InputError
-        For arguments that are not functions, numbers of another shape, a mechanism that does not depend on a
-        number, results as in `Mechanism.sensitivity`, and a linkage described with links in line or equal
-        lengths, where its reference configuration has no derivative.
+        If `make` or `of` is not a function, `x` has another shape, the mechanism does not depend on a number,
+        or a result is invalid as in `Mechanism.sensitivity`. Also for a linkage described with links in line
+        or equal lengths: its reference configuration has no derivative.
     KicError
         Any error that `make` or `of` raises.
 
@@ -290,7 +290,7 @@ def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) ->
 
 
 def _derivative(label: str, design: Callable[[], Mechanism], of: Callable[[Mechanism], Any]) -> np.ndarray:
-    """Return the imaginary part of a result over the step, NaN where the result is NaN."""
+    """Return the imaginary part of a result, divided by the step; NaN where the result is NaN."""
     try:
         with warnings.catch_warnings(), stepping():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)

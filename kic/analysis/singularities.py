@@ -114,9 +114,9 @@ class Singularities(Printable):
 
     Made by `Configuration.singularities`. Iterable. The configurations are located on first access, along the
     straight segments between neighbours in the tangent space of the closed configurations. With several
-    degrees of freedom, singular configurations form lines or surfaces; these are points on them. A measure
-    that touches zero between members without a change of sign is found only if the measure of a member is a
-    local minimum.
+    degrees of freedom, singular configurations form lines or surfaces; the results are points on them. A
+    measure that touches zero between members without a change of sign is found only if the measure of a
+    member is a local minimum.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class Singularities(Printable):
         return item(self.configurations, index)
 
     def _describe(self, point: SingularPoint) -> Singularity:
-        """Return the free motion and the lost direction at a singular point."""
+        """Return the singularity at a point, with the free motion and the lost direction."""
         model, tree, dof = self._model, self._model.tree, self._model.dof
         tangent_space, t = self._search.tangents_at(point.state[None]), self._closure.transfer
         G, N, span = tangent_space.G[0], tangent_space.basis[0], self._spans[point.kind]
@@ -303,7 +303,7 @@ class Singularities(Printable):
         return sheet
 
     def summary(self) -> Summary:
-        """Return a labelled summary of the singularities."""
+        """Return a labelled table of the smallest measures, and descriptions of the singularities."""
         sheet = self._measures_sheet()
         if not self.batch:
             return sheet
@@ -367,7 +367,7 @@ def _generic_states(model: CompiledModel) -> np.ndarray:
 
 
 def _positive_largest(numbers: np.ndarray) -> list[float]:
-    """Return numbers with the sign that makes the largest positive."""
+    """Return numbers, all with their signs changed if the largest in magnitude is negative."""
     return (numbers * np.sign(numbers[np.argmax(np.abs(numbers))])).tolist()
 
 

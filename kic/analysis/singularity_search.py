@@ -44,7 +44,7 @@ CHART_PINV_RTOL = 1e-14
 
 @dataclass
 class TangentSpace:
-    """Closed configurations with their first order."""
+    """Closed configurations with their tangent spaces."""
 
     states: np.ndarray  # (B, S): the configurations
     G: np.ndarray  # (B, P, M): scaled chosen and closure rows
@@ -71,7 +71,7 @@ def tangents(closure: Closure, states: np.ndarray, dof: int) -> TangentSpace:
 
 
 def _strongest(closure: Closure, G: np.ndarray, held: int) -> np.ndarray:
-    """Return the `held` closure rows that are most independent at one configuration."""
+    """Return the indices of the `held` closure rows that are most independent at one configuration."""
     return np.sort(closure.transfer.shares(G)[1][:held]) + closure.transfer.size
 
 
@@ -255,7 +255,7 @@ class InputSegment:
     direction: np.ndarray
 
     def residual(self, state: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residual (p,) of the inputs, at a distance along the segment, at a state (S,); and G."""
+        """Return the residual (p,) and G of the inputs at a state (S,), for a distance along the segment."""
         values, G = self.closure.rows(state[None])
         first = len(self.direction)
         goal = self.start.copy()
@@ -312,7 +312,7 @@ class SingularitySearch:
         return tangents(self.closure, states, self.dof)
 
     def measure(self, kind: str, tangent_space: TangentSpace) -> np.ndarray:
-        """Return the smallest singular value (B,) of a kind."""
+        """Return the measure (B,): the smallest singular value, for the closure over the largest."""
         span = self.spans[kind]
         if span is not None:
             return min_singular_value(tangent_space.G[:, span] @ tangent_space.basis)
@@ -357,7 +357,7 @@ class SingularitySearch:
 
     @cached_property
     def _end_segments(self) -> tuple[ChartSegments, np.ndarray]:
-        """Return segments from members to the ends of continuations, and the members (E, 2) of these."""
+        """Pair of segments from members to the ends of continuations, and of the members (E, 2) of these."""
         start = np.array([self._number[end.member] for end in self._branch_ends], dtype=np.intp)
         states = np.array([end.state for end in self._branch_ends])
         states = states.reshape(len(start), self._states.shape[1])
@@ -374,7 +374,7 @@ class SingularitySearch:
     def points(self) -> tuple[SingularPoint, ...]:
         """Singular configurations found, in the order of the members."""
         found: list[SingularPoint] = []
-        # where motions meet the other measures are undefined: search the closure first
+        # where motions meet, the other measures are undefined: search the closure first
         for kind in sorted(self.spans, key=lambda kind: self.spans[kind] is not None):
             excluded = "closure" in self.spans and kind != "closure"
             span = self.spans[kind]
@@ -396,7 +396,7 @@ class SingularitySearch:
         return tuple(sorted(found, key=lambda p: (p.between[0], p.between[-1], order.index(p.kind))))
 
     def _measure_at(self, kind: str, state: np.ndarray) -> float:
-        """Return the singular measure of one kind at a state."""
+        """Return the measure of one kind at a state."""
         return float(self.measure(kind, self.tangents_at(state[None]))[0])
 
     def _is_duplicate(self, point: SingularPoint, found: list[SingularPoint]) -> bool:
@@ -497,7 +497,7 @@ class SingularitySearch:
     def _is_within(
         step: np.ndarray, segments: dict[int, np.ndarray], adjacent: list[tuple[int, int]]
     ) -> bool:
-        """Return True if a step stays between a member and its neighbours, along every axis that has some."""
+        """Return True if a step stays between a member and its neighbours, on every axis with neighbours."""
         reach = 0.0
         for pair in adjacent:
             neighbours = [segments[n] for n in pair if n in segments]
@@ -558,7 +558,7 @@ class SingularitySearch:
         return state if np.linalg.norm(missing) <= max(self.closure.limit, t.tolerance) else None
 
     def _second_order(self, state: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scaled values, first and second order of rows (n,) at one state."""
+        """Return the scaled values, G and H of rows (n,) at one state."""
         t, query = self.closure.transfer, self._second_order_query
         values, G, H = (x[0] for x in query.arrays(state[None]))
         picked, scale, column = t.system.picked[rows], t.scale[rows], t.column_scale

@@ -52,7 +52,7 @@ class CentroidalMomentum(OneLine):
         return np.einsum("...pmn,...m->...pn", self.derivative, as_array("qd", qd, len(self.coordinates)))
 
     def rate(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Return ḣ = A q̈ + Ȧ q̇ (..., 6): force and moment about the centre of mass on the mechanism."""
+        """Return ḣ = A q̈ + Ȧ q̇ (..., 6): the resultant force, and the moment about the centre of mass."""
         a = as_array("qdd", qdd, len(self.coordinates))
         bias = np.einsum("...pn,...n->...p", self.matrix_rate(qd), as_array("qd", qd, len(self.coordinates)))
         return np.einsum("...pn,...n->...p", self.matrix, a) + bias

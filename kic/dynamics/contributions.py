@@ -15,7 +15,7 @@ from kic.numerics.display import Printable, Summary
 def add_rotors(
     rows: Coefficients, parts: list[np.ndarray], description: MechanismDescription, joints: Sequence[str]
 ) -> list[np.ndarray]:
-    """Append the contributions of joint armatures to `parts`, as angular momentum."""
+    """Return `parts` with the contributions of joint armatures appended, as angular momentum."""
     H, start, added = rows.needed("H", 2), 0, list[list[np.ndarray]]()
     for joint in (joint for joint in description.joints if joint.name in joints):
         own = slice(start, start + joint.dof)

@@ -1,4 +1,4 @@
-"""Drive train: motors with rotors, gears and circuits, and what a motion demands of them (2-228 to 2-240)."""
+"""Drive train: motors with rotors, gears and circuits, and the demands of a motion (2-228 to 2-240)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DriveTrain:
     def dynamics(self, shafts: Coefficients) -> Dynamics:
         """Return I*, P* and damping of the rotors in the coordinates (columns) of the shafts (2-237).
 
-        With N of the shafts, I* = Nᵀ J N, P*_kab = N_ik J_i H^u_iab, and the damping is Nᵀ b N.
+        For shafts u̇ = N q̇, I* = Nᵀ J N, P*_kab = N_ik J_i H^u_iab, and the damping is Nᵀ b N.
         """
         N, H = shafts.G, shafts.needed("H", 2)
         P = contract(np.swapaxes(N, -1, -2) * self.inertia, H, 1, 2)
@@ -255,7 +255,7 @@ class MotorDemand(Batched):
         return np.where(electrical, self.voltage * self.current, self.torque * self.speed)
 
     def summary(self) -> Summary:
-        """Return a labelled table."""
+        """Return a labelled table of the motors."""
         sheet = Summary(f"motors {', '.join(self.motors)}")
         index = sheet.member(self.batch)
         if index is not None:

@@ -380,7 +380,7 @@ class Dynamics(Printable, Tabular):
 
 
 def moved_error(error: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return the error (..., m) of the diagonal of Aᵀ I A from the error (..., M) of the symmetric I."""
+    """Return the error (..., m) of the diagonal of Aᵀ I A from that of the diagonal of I (..., M)."""
     if A.dtype == object:
         return np.zeros(A.shape[-1])
     return np.einsum("...na,...n->...a", np.abs(np.real(A)), np.sqrt(error)) ** 2

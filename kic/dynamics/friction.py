@@ -26,8 +26,8 @@ def classify_contacts(
     """Return masks (..., K) of contacts that would pull, and of contacts that slip.
 
     Normal forces (positive for pressure), tangential forces and moments about the normal have shape (..., K).
-    `bounds` are coefficients of friction and lengths of torsion (K,), 0 if there are none. `small` (..., 1)
-    is the size of round-off.
+    `bounds` are coefficients of friction and lengths of torsion (K,), 0 without friction. `small` (..., 1) is
+    the size of round-off.
     """
     pulling = ~pinned & (normal < -small)
     return pulling, ~pinned & ~pulling & (required_normal_force(tangential, moment, bounds) > normal + small)
@@ -45,7 +45,7 @@ def required_normal_force(
 def remarks(
     names: Sequence[str], normal: np.ndarray, pulling: np.ndarray, slipping: np.ndarray
 ) -> tuple[str, ...]:
-    """Return a sentence for each contact (..., K) that would pull or slips."""
+    """Return a sentence for each contact that would pull or slips, from masks (..., K)."""
     batch, sentences = normal.shape[:-1], []
     for k, name in enumerate(names):
         for flags, what in (
@@ -113,7 +113,7 @@ class ContactForceCheck:
     def largest_margin(
         self, load: np.ndarray, play: np.ndarray, size: float
     ) -> tuple[float, np.ndarray, list[int]]:
-        """Find the largest smallest margin; return this margin, the loads (R,), and the limiting contacts.
+        """Find the loads (R,) of the largest smallest margin; return it, the loads and the limiting contacts.
 
         The possible loads are load + play z for any z, with `play` (R, k). The margin is in units of `size`,
         at most 1, and negative if no loads satisfy the limits. Limiting contacts pull or slip; if loads can

@@ -25,7 +25,7 @@ class Masses:
 
 
 def pack_masses(tree: Tree) -> Masses:
-    """Pack every body and point mass, in the axes of its frame.
+    """Pack all bodies and point masses, each in the axes of its frame.
 
     Raise `InertiaError` if a moving body has no mass or inertia, or if neither masses nor loads are given.
     The tables may be empty for a structure.

@@ -149,7 +149,7 @@ def _corner(a: complex, b: complex, opposite: complex) -> Any:
 
 
 def _check_closing(**lengths: float) -> None:
-    """Raise an error for sides of a quadrilateral that do not close."""
+    """Raise an error if four lengths cannot form a quadrilateral."""
     name = max(lengths, key=lambda key: lengths[key])
     rest = sum(lengths.values()) - lengths[name]
     if lengths[name] >= rest:
@@ -172,8 +172,8 @@ def four_bar(
 ) -> Mechanism:
     """Make a four-bar linkage from its lengths.
 
-    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). A and D are the
-    angles of crank and rocker from the line of the ground pivots, the x axis.
+    Joints A (ground, crank), B (crank, coupler), C (coupler, rocker) and D (ground, rocker). The values of A
+    and D are the angles of crank and rocker from the line of the ground pivots, the x axis.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def four_bar(
     Raises
     ------
     InputError
-        For lengths that do not close, or an angle that the crank does not reach.
+        If the links cannot form a closed loop, or the crank cannot reach the angle.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def slider_crank(
     Raises
     ------
     InputError
-        For a rod that does not reach the slider's line.
+        If the rod does not reach the line of the slider.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def five_bar(
     """Make a planar five-bar linkage, the two-degree-of-freedom parallel robot, from its lengths.
 
     Joints A (ground, left), B (left, left_rod), C (left_rod, right_rod), D (right, right_rod) and E (ground,
-    right). A and E measure the angles of the driven links from the x axis.
+    right). The values of A and E are the angles of the driven links from the x axis.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def five_bar(
     Raises
     ------
     InputError
-        For lengths that do not close.
+        If the links cannot form a closed loop.
 
     Examples
     --------
@@ -403,9 +403,10 @@ def stewart(
 ) -> Mechanism:
     """Make a Gough–Stewart platform with six legs from its radii, angles and height.
 
-    Leg k has a universal joint Uk on the base, a prismatic joint Lk that is its length, and a spherical joint
-    Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in pairs about 60°,
-    180° and 300°; legs 1 and 2 share a pair of the base, legs 2 and 3 one of the platform.
+    Leg k has a universal joint Uk on the base, a prismatic joint Lk whose value is its length, and a
+    spherical joint Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in
+    pairs about 60°, 180° and 300°; legs 1 and 2 share a pair of the base, legs 2 and 3 a pair of the
+    platform.
 
     Parameters
     ----------
@@ -432,7 +433,7 @@ def stewart(
     Raises
     ------
     InputError
-        For invalid lengths, or unless exactly one of `height` and `leg_length` is given.
+        If a length is invalid, or not exactly one of `height` and `leg_length` is given.
 
     Examples
     --------
@@ -489,9 +490,9 @@ def delta(
 ) -> Mechanism:
     """Make a Delta robot from its usual dimensions: three driven arms and three parallelograms.
 
-    Arm k hangs from hinge Ak, the angle of the arm below horizontal; the rods "rodka" and "rodkb" have
-    universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the platform. The base is at z = 0,
-    and the platform below it.
+    Arm k hangs from hinge Ak, whose value is the angle of the arm below horizontal. The rods "rodka" and
+    "rodkb" have universal joints Uka, Ukb on the arm and spherical joints Ska, Skb on the platform. The base
+    is at z = 0, and the platform below it.
 
     Parameters
     ----------
@@ -519,7 +520,7 @@ def delta(
     Raises
     ------
     InputError
-        For rods that do not reach the platform, or both `angle` and `height`.
+        If the rods do not reach the platform, or both `angle` and `height` are given.
 
     Examples
     --------

@@ -222,7 +222,7 @@ def _chain(
 
 
 def _row(given: Any) -> DHRow:
-    """Return a row, from a row or a dict of its fields."""
+    """Return a DH row from a row or a dict of its fields."""
     if isinstance(given, DHRow):
         return given
     keys = [f.name for f in fields(DHRow)]
@@ -236,7 +236,7 @@ def _row(given: Any) -> DHRow:
 
 
 def _check_part(name: str, part: Any, part_type: type, key: str) -> None:
-    """Raise an error for an object of another type."""
+    """Raise an error unless a part has the given type."""
     if not isinstance(part, part_type):
         raise invalid_part(f"'{name}'", key, f"must be a {part_type.__name__}", part)
 

@@ -138,7 +138,7 @@ def atan2(y: complex, x: complex) -> Any:
 
 
 def apex(a: np.ndarray, b: np.ndarray, one: complex, other: complex, side: float) -> np.ndarray | None:
-    """Return the point at distances from a and b, left (side 1) or right of the line ab, or None."""
+    """Return the point at given distances from a and b, left (side 1) or right of line ab, or None."""
     d = b - a
     f = hypot(d[0], d[1])
     along = (f * f + one * one - other * other) / (2 * f) if f else np.inf
@@ -210,7 +210,7 @@ class Parts:
         self.add(name, mass, at, inertia)
 
     def pinned(self, places: Mapping[str, np.ndarray], bodies: Mapping[str, Iterable[str]]) -> None:
-        """Add planar bodies, given by their points, and a hinge at every point that several share.
+        """Add planar bodies, given by their points, and a hinge at every point that several bodies share.
 
         New bodies are slender uniform bars through their points in order. Their angles are those of the
         lines from the first to the second point. A point with more than two bodies has hinges name1,

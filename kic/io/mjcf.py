@@ -336,7 +336,7 @@ class _Files:
         return parse(source)
 
     def _model(self, element: Element, document: _Document, level: int) -> None:
-        """Count the parts of a model that can be attached, which mujoco reads for each reference."""
+        """Count the parts of a model that can be attached; mujoco reads it for each reference."""
         source = self._read(element, document)
         path = Path(source.path or "").resolve()
         if path in self.open or len(self.open) >= FILES_DEPTH_MAX:
@@ -447,7 +447,7 @@ def _without_geometry(mujoco: Any, spec: Any, meshes: bool) -> list[Remark]:
 
 
 def _replace(mujoco: Any, part: Any) -> None:
-    """Replace the shape of a geom or site by a small sphere, which has no mass and is not visible."""
+    """Replace the shape of a geom or site by a small, invisible sphere without mass."""
     part.type, part.size, part.fromto = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-3] * 3, [np.nan] * 6
     part.meshname, part.rgba = "", [0.0] * 4
     if hasattr(part, "mass"):
@@ -799,14 +799,14 @@ class _Reader:
         robot.couplings += left
 
     def _lock(self, joint: str, change: float, name: str, line: int) -> None:
-        """Fix a joint at a value."""
+        """Fix a joint at a given change of its coordinate."""
         own = self.robot.joints[joint]
         own.pose = own.pose @ rb.joint_motion(own, change)
         own.type = "fixed"
         self.robot.remark(line, f"equality '{name}' fixes joint '{joint}'.")
 
     def _loop(self, e: int, name: str, line: int, weld: bool) -> None:
-        """Add a connect or weld; points and orientation are those of the compiled model."""
+        """Add a connect or weld constraint; points and orientation are those of the compiled model."""
         m, data = self.m, self.m.eq_data[e]
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if int(m.eq_objtype[e]) == int(self.mj.mjtObj.mjOBJ_SITE):

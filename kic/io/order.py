@@ -330,7 +330,7 @@ class JointOrder:
         return angles.reshape(*R.shape[:-2], 2) + joint.value
 
     def _axes(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
-        """Return the matrix (..., dof of the package, dof) from kic's rates of a joint to the package's."""
+        """Return the matrix of a batch that maps kic's rates of a joint to those of the package."""
         dof = PEER_DOF[joint.kind]
         out = np.zeros((*configuration.batch, dof, dof))
         if joint.kind in ("single", "circle"):

@@ -28,8 +28,9 @@ def three_rrr(
     """Make a planar 3-RRR robot: three driven arms move a platform in the plane.
 
     Hinges A1, A2, A3 of the arms are at 90°, 210° and 330° on the base, C1, C2, C3 of the rods at the same
-    angles on the platform. Bk is the elbow. Ak is the angle of the arm from the x axis. In the reference
-    configuration the platform is centred, and every elbow is to the right of the line from Ak to Ck.
+    angles on the platform. Bk is the elbow. The value of Ak is the angle of the arm from the x axis. In the
+    reference configuration the platform is centred, and every elbow is to the right of the line from Ak to
+    Ck.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def three_rrr(
     Raises
     ------
     InputError
-        For lengths that do not close.
+        If the links cannot form a closed loop.
 
     Examples
     --------
@@ -91,8 +92,8 @@ def three_rps(
 ) -> Mechanism:
     """Make a 3-RPS robot, which moves its platform up and down and tilts it.
 
-    Leg k has a hinge Ak on the base, whose axis is tangential, a prismatic joint Lk that is its length, and a
-    spherical joint Sk on the platform, at 0°, 120° and 240°.
+    Leg k has a hinge Ak on the base, whose axis is tangential, a prismatic joint Lk whose value is its
+    length, and a spherical joint Sk on the platform, at 0°, 120° and 240°.
 
     Parameters
     ----------

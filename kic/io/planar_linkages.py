@@ -42,8 +42,9 @@ def klann(
 ) -> Mechanism:
     """Make the walking leg of J. Klann, a Stephenson six-bar, with the proportions of its patent.
 
-    Joints A (ground, crank), B (crank, rod), C (rod, lower_rocker), D (ground, lower_rocker), E (rod, leg),
-    F (leg, upper_rocker) and G (ground, upper_rocker). A is the angle of the crank from the x axis.
+    Joints A (ground, crank), B (crank, rod), C (rod, lower_rocker), D (ground, lower_rocker), E (rod, leg), F
+    (leg, upper_rocker) and G (ground, upper_rocker). The value of A is the angle of the crank from the x
+    axis.
 
     Parameters
     ----------
@@ -142,8 +143,8 @@ def stephenson(
 ) -> Mechanism:
     """Make a Stephenson III six-bar: a rod connects a coupler point of a four-bar to a follower.
 
-    Joints A to D are those of `four_bar`; E (coupler, rod), F (rod, follower) and G (ground, follower), which
-    is the angle of the follower from the x axis.
+    Joints A to D are those of `four_bar`; E (coupler, rod), F (rod, follower) and G (ground, follower). The
+    value of G is the angle of the follower from the x axis.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def stephenson(
     Raises
     ------
     InputError
-        For lengths that do not close.
+        If the links cannot form a closed loop.
 
     Examples
     --------
@@ -230,7 +231,7 @@ def watt(
     Raises
     ------
     InputError
-        For lengths that do not close.
+        If the links cannot form a closed loop.
 
     Examples
     --------
@@ -297,7 +298,8 @@ def scott_russell(
     """Make the Scott Russell linkage: the end of a rod moves exactly along the y axis.
 
     The crank is hinged to the middle of a rod of twice its length, one end of which slides along x. Joints A
-    (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D, which is x of the slider.
+    (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D, whose value is x of the
+    slider.
 
     Parameters
     ----------
@@ -368,7 +370,7 @@ def peaucellier(
     Raises
     ------
     InputError
-        For lengths that do not close.
+        If the links cannot form a closed loop.
 
     Examples
     --------
@@ -405,9 +407,9 @@ def scissor_lift(
 ) -> Mechanism:
     """Make a scissor lift: the platform's height is stages · arm · sin(angle).
 
-    Arms "up1", "down1", "up2" … cross at their midpoints C1, C2 …; "up1" is hinged to the ground at A, which
-    is its angle from the x axis. The foot of "down1" and the upper end of the last "up" roll along x, at the
-    prismatic joints S and T.
+    Arms "up1", "down1", "up2" … cross at their midpoints C1, C2 …; "up1" is hinged to the ground at A, whose
+    value is the angle of this arm from the x axis. The foot of "down1" and the upper end of the last "up"
+    roll along x, at the prismatic joints S and T.
 
     Parameters
     ----------
@@ -469,8 +471,8 @@ def parallel_gripper(
     """Make a gripper of two parallelograms, coupled by equal gears: the fingers stay parallel to the y axis.
 
     Joints A1 (ground, arm1), B1 (ground, link1), C1 (arm1, finger1) and D1 (link1, finger1) on the right; A2
-    … on the left. A1 is the angle of the right arm from the x axis. The points "pad1" and "pad2" are
-    palm + 2 arm sin(angle) apart.
+    … on the left. The value of A1 is the angle of the right arm from the x axis. The points "pad1" and "pad2"
+    are palm + 2 arm sin(angle) apart.
 
     Parameters
     ----------

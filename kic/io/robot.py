@@ -154,7 +154,7 @@ class RobotActuator:
 
 @dataclass
 class Robot:
-    """Robot as a file describes it."""
+    """Robot as described by a file."""
 
     source: Source
     name: str
@@ -431,7 +431,7 @@ class _Builder:
     def mechanism(
         self, coordinates: tuple[str, ...] | None, start: Mapping[str, float] | None, spins: str
     ) -> Mechanism:
-        """Return the mechanism."""
+        """Return the mechanism, with its loops closed."""
         robot = self.robot
         bodies, joints = self._bodies(), [self._joint(joint) for joint in self.moving]
         frames, points, springs = self._frames()
@@ -658,7 +658,7 @@ class _Builder:
             return name
 
     def _driven(self, actuators: Iterable[RobotActuator]) -> tuple[str, ...]:
-        """Return the joints of actuators."""
+        """Return the names of the joints of actuators."""
         return tuple(dict.fromkeys(self.joint_names[j] for actuator in actuators for j in actuator.joints))
 
     def _coordinates(self, made: Mechanism, wanted: Iterable[str] | None) -> tuple[str, ...] | None:

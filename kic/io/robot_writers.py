@@ -361,7 +361,7 @@ class _Mapped:
             )
 
     def powers(self, form: str, degree_max: int) -> np.ndarray:
-        """Return the coefficients of the row's change in powers, from zero, of the motor's change."""
+        """Return the coefficients of the row's change as a polynomial in the motor's change, lowest first."""
         self._check(form, degree_max)
         row = self.map.rows[self.place]
         found, _ = self.map.powers(row, self.start[self.map.variables[0]])
@@ -658,7 +658,7 @@ def _limits(joint: Joint, component: str) -> tuple[float, float] | None:
 
 
 def _common_laws(joint: Joint, among: slice, lost: _Lost) -> dict[str, float]:
-    """Return the laws that are equal for the coordinates; record others as lost."""
+    """Return the laws that are equal for all given coordinates; record others as lost."""
     found: dict[str, float] = {}
     for key in LAWS[1:]:
         values = getattr(joint, key)[among]

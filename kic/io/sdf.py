@@ -148,7 +148,7 @@ class _Model:
         self.carriers: dict[str, str] = {"world": "world"}
 
     def read(self, floating_base: bool) -> None:
-        """Fill the robot."""
+        """Add the links, joints and frames of the model to the robot."""
         robot, element = self.robot, self.element
         for child in element.children:
             if child.tag in ("link", "joint", "frame"):
@@ -205,7 +205,7 @@ class _Model:
         return self.poses[name]
 
     def _base(self, part: Element) -> str:
-        """Return the name of the part to which the pose of another is relative."""
+        """Return the name of the part relative to which the pose of a part is given."""
         own = part.find("pose")
         relative = "" if own is None else own.get("relative_to", "")
         return relative or self._above(part) or "__model__"
@@ -236,7 +236,7 @@ class _Model:
         return list(chain.values())
 
     def _link(self, element: Element) -> rb.Link:
-        """Return a link. The format's defaults are a mass of 1 and moments of 1."""
+        """Return a link. The format's defaults are a mass and moments of inertia of 1."""
         link = rb.Link(element.get("name"), element.line, 1.0, inertia=np.eye(3))
         own = element.find("inertial")
         if own is None:

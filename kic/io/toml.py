@@ -324,7 +324,7 @@ _WORDS: dict[Any, str] = {
 
 
 def _rule(key: str, hint: Any) -> str:
-    """Return a type as text."""
+    """Return the description of a type for an error message."""
     if hint in _WORDS:
         return _WORDS[hint]
     if get_origin(hint) is Literal:
@@ -362,7 +362,7 @@ def schema() -> dict[str, Any]:
 
 
 def _table_schema(kind: Any) -> dict[str, Any]:
-    """Return the schema of a table, with the description and the parameters of a docstring."""
+    """Return the JSON schema of a table, with the description and the parameters of its docstring."""
     docstring, form = inspect.getdoc(kind) or "", _form(kind)
     both = docstring, inspect.getdoc(Info) or "" if kind is Mechanism else ""
     found = [
@@ -436,7 +436,7 @@ def written(mechanism: MechanismDescription) -> str:
 
 
 def parsed(text: str, path: Path) -> Mechanism:
-    """Return the mechanism of the text of a model file; errors name the path."""
+    """Return the mechanism from the text of a model file; errors name the path."""
     return _mechanism(path, _tables(text, path))
 
 

@@ -165,7 +165,7 @@ def _link(element: Element) -> rb.Link:
 
 
 def _joint(element: Element, robot: Robot) -> RobotJoint:
-    """Return a joint."""
+    """Return the joint of an element <joint>."""
     name, kind = element.get("name"), element.get("type")
     if kind not in _TYPES:
         element.fail(f"joint '{name}': `type` must be one of {', '.join(_TYPES)}, got {short_repr(kind)}.")

@@ -1,4 +1,4 @@
-"""Read XML of unknown origin: no entities, no document types, bounded size and depth, line numbers."""
+"""Reader of XML of unknown origin: no entities or document types, bounded size and depth, line numbers."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Element:
 
 
 def read_source(given: object, kind: str) -> Source:
-    """Return the text of a path, or a text that starts with "<"."""
+    """Return the source at a path, or of a text that starts with "<"."""
     if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):
         data = given.encode("utf-8", "surrogatepass")
         source = Source(None, data, kind)

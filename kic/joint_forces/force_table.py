@@ -19,7 +19,7 @@ from kic.numerics.tables import DataTable, TableAxis, Variable, batch_axes
 
 
 def mechanical_advantage(u: Coefficients) -> np.ndarray:
-    """Return efforts at rows per effort of each coordinate, 1/G (..., P, M)."""
+    """Return the efforts (..., P, M) at rows per effort at each coordinate, 1/G."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 / u.G)
 

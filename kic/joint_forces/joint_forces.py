@@ -148,8 +148,8 @@ class JointForces(Batched, Tabular):
     split : str or None
         Criterion that selects undetermined components; None where they are NaN.
     contacts : tuple of str
-        Names of the K closed contacts, which are treated as bilateral.
-    pulling, slipping : (..., K) bool
+        Names of the C closed contacts, which are treated as bilateral.
+    pulling, slipping : (..., C) bool
         Contacts that would have to pull, and contacts that push but exceed their friction, as in
         `GraspMotion`. If loads are undetermined, only violations for every choice of loads count; `feasible`
         is True if admissible loads exist.
@@ -218,17 +218,17 @@ class JointForces(Batched, Tabular):
 
     @cached_property
     def _violations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pair of masks (..., K) of contacts that would pull, and that slip."""
+        """Pair of masks (..., C) of contacts that would pull, and of contacts that slip."""
         return self._contact_check.classify(self._certain, CONTACT_LOAD_RTOL * self._load_scale)
 
     @property
     def pulling(self) -> np.ndarray:
-        """Mask (..., K) of the contacts that would have to pull."""
+        """Mask (..., C) of the contacts that would have to pull."""
         return self._violations[0]
 
     @property
     def slipping(self) -> np.ndarray:
-        """Mask (..., K) of the contacts that push but exceed their friction."""
+        """Mask (..., C) of the contacts that push but exceed their friction."""
         return self._violations[1]
 
     @property

@@ -347,7 +347,8 @@ def _law_efforts(
 ) -> np.ndarray:
     """Return efforts (B, F) of the springs, dampers and rotors in the joints.
 
-    `rates` (B, F) are of all joint coordinates; `phid` and `phidd` are rates and accelerations of the tree.
+    `rates` (B, F) are those of all joint coordinates; `phid` and `phidd` are rates and accelerations of the
+    tree.
     """
     free, column = model.free_bodies, model.tree.column
     values, accelerations = np.zeros_like(rates), np.zeros_like(rates)

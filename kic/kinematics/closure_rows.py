@@ -86,7 +86,7 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
 
 
 def relative_axes(tree: Tree, bodies: Iterable[str]) -> list[Item]:
-    """Return the nine cosines between the axes of the second body, one after the other, and of the first.
+    """Return the nine cosines between each axis of the second body in turn and the axes of the first.
 
     The axes are world axes in the reference configuration.
     """
@@ -198,7 +198,7 @@ def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int
 def facing_rows(tree: Tree) -> tuple[list[Item], list[str]]:
     """Return the cosines of directions that closed joints share, and the joint of each.
 
-    Contacts have none: a soft contact may tilt by any angle, like a universal joint.
+    Contacts share no directions: a soft contact may tilt by any angle, like a universal joint.
     """
     made = [(item, joint.name) for joint in tree.cuts for item in facing_items(tree, joint)]
     return [item for item, _ in made], [name for _, name in made]
