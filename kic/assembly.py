@@ -224,7 +224,7 @@ class _Residuals:
         return found, left
 
     def _solve(self, state: np.ndarray, rtol: float) -> np.ndarray:
-        """Return the state where damped Gauss–Newton ends, without singular values below a share `rtol`."""
+        """Return the state where damped Gauss–Newton ends; singular values below a share `rtol` are zero."""
         (found,), _ = gauss_newton(
             self,
             self.moved,

@@ -1,4 +1,4 @@
-"""Locks: joints and distances fixed at values, which can be unlocked again."""
+"""Locks: joints and distances fixed at values until they are unlocked."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _spins_of_balls(spins: Iterable[Spin]) -> list[Spin]:
 
 
 def _without_spins(mechanism: Mechanism, spins: Iterable[Spin]) -> Mechanism:
-    """Return a mechanism with spins held by universal joints; the same object if there are none."""
+    """Return a mechanism with spins held by universal joints; the same object without such spins."""
     idle = {name for spin in spins for name in spin.joints}
     if not idle:
         return mechanism
@@ -141,7 +141,7 @@ def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
 
 
 def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the mechanism with given values of joints and distances in its reference, and its coordinates.
+    """Return a mechanism whose reference configuration has given values, and its free coordinates.
 
     None keeps the value of the reference configuration; if all are None, no position problem is solved.
     Other coordinates keep their values, except those that the loops determine.

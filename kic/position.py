@@ -246,7 +246,7 @@ class _PositionProblem:
         self.reached: dict[int, tuple[np.ndarray, float]] = {}
 
     def solve(self, members: np.ndarray | None = None) -> None:
-        """Solve the possible ones of given members, by default of all."""
+        """Solve the given members, by default all, except those with impossible values."""
         if members is None and not self.reasons:
             start, target = self.start, self.target
         else:

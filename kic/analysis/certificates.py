@@ -1,9 +1,8 @@
 """Proofs that exactly one solution of a position problem, real or complex, is near a state.
 
-Krawczyk's test. Near a state, the rows are functions f(x) of steps x of the tree's coordinates. For any
-matrix A, a zero of A f is a fixed point of K(x) = x − A f(x). If |A f(0)| ≤ ρ w/2 and |I − A f'(x)| w ≤ w/2
-in the ball |x| ≤ ρ w, by components, K maps the ball to itself and contracts: the ball has one zero, which is
-a solution.
+Krawczyk's test. Near a state, rows are f(x), for steps x of the tree's coordinates. For any matrix A, a zero
+of A f is a fixed point of K(x) = x − A f(x). If |A f(0)| ≤ ρ w/2 and |I − A f'(x)| w ≤ w/2 in the ball |x| ≤
+ρ w, by components, K maps the ball to itself and contracts: the ball has one zero, which is a solution.
 
 f' is bounded through power series. At the state, column k turns the links behind it about an axis a_k, a
 complex vector with a_k·a_k = 1. Its rotation by x_k is a series in x_k whose coefficients are, in 2-norm, at
@@ -320,11 +319,10 @@ class Certificates:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Count the certified solutions among states (n, S), for real parameters p (B, m).
 
-        Return the number (B,) of solutions that are distinct modulo full turns and flips, and the number (B,)
-        of real ones. A ball about a real state equals its conjugate, so the only solution in it is real. The
-        third result (B,) is True if the balls of all others contain no real states. The last are the radii
-        (n,) of the balls, about the real parts of nearly real states. `owner` (n,) is the member of each
-        state.
+        Return the numbers (B,) of solutions distinct modulo full turns and flips, and of real ones. A ball
+        about a real state equals its conjugate, so the only solution in it is real. The third result (B,) is
+        True if the balls of all others contain no real states. The last are the radii (n,) of the balls,
+        about the real parts of nearly real states. `owner` (n,) is the member of a state.
         """
         tracker, size = self.tracker, np.ones(len(states))
         real = tracker.imaginary(states) < REAL_ATOL

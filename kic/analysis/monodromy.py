@@ -106,8 +106,7 @@ class GenericSolutions:
     lost_share : float
         Largest share of the paths that one of these loops lost.
     new, stuck : int
-        Number of solutions that the last loop found; number of last loops in a row that lost paths and found
-        no solution.
+        Number of solutions that the last loop found; number of last loops with lost paths and no new one.
     moved, tracked : int
         Number of assembly modes of legs that polygons moved, and of all, if few or no paths were lost.
         Mirrored loops do not count, because they also exchange conjugate solutions.
@@ -523,10 +522,7 @@ class GenericSolutions:
         return self.tracker.parameters.random(self.like, self.rng, 1, spread=0.2)
 
     def statement(self, reason: str) -> tuple[str, str]:
-        """Return the kind of evidence of completeness, and a sentence that states it.
-
-        A `reason` other than '' states why solutions may be missing.
-        """
+        """Return the kind of evidence of completeness and a sentence on it for a `reason` of doubt or ''."""
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:

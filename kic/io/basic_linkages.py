@@ -403,10 +403,9 @@ def stewart(
 ) -> Mechanism:
     """Make a Gough–Stewart platform with six legs from its radii, angles and height.
 
-    Leg k has a universal joint Uk on the base, a prismatic joint Lk whose value is its length, and a
-    spherical joint Sk on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in
-    pairs about 60°, 180° and 300°; legs 1 and 2 share a pair of the base, legs 2 and 3 a pair of the
-    platform.
+    Leg k has a universal joint Uk on the base, a prismatic joint Lk for its length, and a spherical joint Sk
+    on the platform. Base joints are in pairs about 0°, 120° and 240°, platform joints in pairs about 60°,
+    180° and 300°; legs 1 and 2 share a pair of the base, legs 2 and 3 one of the platform.
 
     Parameters
     ----------

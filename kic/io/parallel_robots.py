@@ -28,7 +28,7 @@ def three_rrr(
     """Make a planar 3-RRR robot: three driven arms move a platform in the plane.
 
     Hinges A1, A2, A3 of the arms are at 90°, 210° and 330° on the base, C1, C2, C3 of the rods at the same
-    angles on the platform. Bk is the elbow. The value of Ak is the angle of the arm from the x axis. In the
+    angles on the platform. Bk is the elbow. The value of Ak is the arm's angle from the x axis. In the
     reference configuration the platform is centred, and every elbow is to the right of the line from Ak to
     Ck.
 

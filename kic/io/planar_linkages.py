@@ -43,8 +43,7 @@ def klann(
     """Make the walking leg of J. Klann, a Stephenson six-bar, with the proportions of its patent.
 
     Joints A (ground, crank), B (crank, rod), C (rod, lower_rocker), D (ground, lower_rocker), E (rod, leg), F
-    (leg, upper_rocker) and G (ground, upper_rocker). The value of A is the angle of the crank from the x
-    axis.
+    (leg, upper_rocker) and G (ground, upper_rocker). The value of A is the crank's angle from x.
 
     Parameters
     ----------
@@ -298,8 +297,7 @@ def scott_russell(
     """Make the Scott Russell linkage: the end of a rod moves exactly along the y axis.
 
     The crank is hinged to the middle of a rod of twice its length, one end of which slides along x. Joints A
-    (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D, whose value is x of the
-    slider.
+    (ground, crank), B (crank, rod), C (rod, slider), and the prismatic joint D at x of the slider.
 
     Parameters
     ----------

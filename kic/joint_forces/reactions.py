@@ -347,8 +347,7 @@ def _law_efforts(
 ) -> np.ndarray:
     """Return efforts (B, F) of the springs, dampers and rotors in the joints.
 
-    `rates` (B, F) are those of all joint coordinates; `phid` and `phidd` are rates and accelerations of the
-    tree.
+    `rates` (B, F) belong to all joint coordinates, rates `phid` and accelerations `phidd` to the tree.
     """
     free, column = model.free_bodies, model.tree.column
     values, accelerations = np.zeros_like(rates), np.zeros_like(rates)

@@ -332,7 +332,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         Raises
         ------
         InputError
-            If some are missing; carries `missing`.
+            If names are missing; the error carries `missing`.
         """
         names = names_of(names, "names")
         if names == self.rows:
@@ -436,7 +436,7 @@ def computed_coefficients(
     scaling: Scaling,
     description: MechanismDescription,
 ) -> Coefficients:
-    """Return coefficients from results of the kernels, which need no checks."""
+    """Return coefficients from results of the kernels, without checks."""
     made = Coefficients.__new__(Coefficients)
     made.rows, made.columns, made.values = rows, columns, values
     made.G, made.H, made.D = (*tensors, None, None)[:3]  # type: ignore[assignment]

@@ -39,7 +39,7 @@ def middle_cosine(values: np.ndarray, sine: int) -> np.ndarray:
 
 
 def gimbal_condition(sines: Iterable[int], values: np.ndarray) -> np.ndarray:
-    """Return the largest 1/d (B,) of Euler angles at distances d to gimbal lock, from values (B, height)."""
+    """Return the largest inverse distance (B,) of Euler angles to gimbal lock, from values (B, height)."""
     least = np.array([np.abs(middle_cosine(values.real, sine)) for sine in sines]).min(axis=0)
     with np.errstate(divide="ignore"):
         found: np.ndarray = 1 / least
@@ -97,7 +97,7 @@ def check_gimbal(name: str, labels: Iterable[str], error: np.ndarray) -> np.ndar
 
 
 def check_sequence(sequence: str, who: str) -> str:
-    """Return a sequence of three axes, or raise an error; consecutive axes differ."""
+    """Return a sequence of three axes, or raise an error unless consecutive axes differ."""
     if not isinstance(sequence, str) or not re.fullmatch("[xyz]{3}|[XYZ]{3}", sequence):
         rule = "must be three axes, such as 'xyz' (about fixed axes) or 'ZYX' (about moving axes)"
     elif sequence[0] == sequence[1] or sequence[1] == sequence[2]:

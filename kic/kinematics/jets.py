@@ -235,10 +235,10 @@ def diagnose(
     """Compute the condition number of G independent of units, and the rows and columns that cause it.
 
     With a scaling, G is made dimensionless by the sizes of its mechanism, and a singular value within the
-    error of the entries counts as zero. Without a scaling, rows and columns are divided by their own size
-    in turn, five times. This would amplify round-off, which is set to zero before: rows and columns below
-    1e-12 of all others, below 1e-14 of the largest entry, or, if H is given, below the change of G that a
-    rounding of the coordinates makes. Imaginary parts are ignored.
+    error of the entries counts as zero. Without a scaling, rows and columns are divided by their own size in
+    turn, five times. This would amplify round-off, which is set to zero before: rows and columns below 1e-12
+    of all others, below 1e-14 of the largest entry, or, if H is given, below the change of G that a rounding
+    of the coordinates causes. Imaginary parts are ignored.
 
     Returns
     -------

@@ -49,7 +49,7 @@ def dot(A: ArrayLike, T: ArrayLike, *, order: int = 2) -> np.ndarray:
     Parameters
     ----------
     A : (..., P, N) array_like
-        Matrix of weights. A single row, the source's [A]_p; or a loadᵀ (2-216), is a matrix with P = 1.
+        Matrix of weights. A single row (``[A]_p;`` in the source) or transposed load (2-216) has P = 1.
     T : (..., N, M, K) array_like
         Array whose first index after the batch is summed.
     order : int, default 2
@@ -121,7 +121,7 @@ def quadratic(C: ArrayLike, D: ArrayLike) -> np.ndarray:
     Returns
     -------
     (..., N, K, K) ndarray
-        Plane n is [D]ᵀ [C]_n; [D]; the source writes [C]_n; for plane n of C.
+        Plane n is [D]ᵀ ``[C]_n;`` [D], where ``[C]_n;`` is the source's notation for plane n of C.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def bilinear(C: ArrayLike, L: ArrayLike | None, R: ArrayLike | None) -> np.ndarr
     Returns
     -------
     (..., N, J, K) ndarray
-        Plane n is [L]ᵀ [C]_n; [R]; the source writes [C]_n; for plane n of C.
+        Plane n is [L]ᵀ ``[C]_n;`` [R], where ``[C]_n;`` is the source's notation for plane n of C.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def contract(X: np.ndarray, T: np.ndarray, left: int, right: int) -> np.ndarray:
 
 @_quiet
 def transform(T: np.ndarray, A: np.ndarray, order: int) -> np.ndarray:
-    """Sum each of the last `order` indices of T (..., P, N, …) with A (..., N, M); core of `quadratic`.
+    """Contract each of the last `order` indices of T (..., P, N, …) with A (..., N, M); core of `quadratic`.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def transform(T: np.ndarray, A: np.ndarray, order: int) -> np.ndarray:
 
 @_quiet
 def evaluate_form(T: np.ndarray, vectors: Sequence[np.ndarray | None]) -> np.ndarray:
-    """Sum the last indices of T (..., P, M1, …) with vectors (..., Mi), None for open; core of `form`."""
+    """Contract last indices of T (..., P, M1, …) with vectors (..., Mi), None for open; core of `form`."""
     order = len(vectors)
     for i in reversed(range(order)):  # each sum leaves less for the next
         v = vectors[i]

@@ -209,7 +209,7 @@ class Query:
         return found
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
-        """Return the numbers in a scalar type."""
+        """Return the numbers of the query in a scalar type."""
         found = self._scalars.get(dtype)
         if found is None:
             if self.tree.scalar.kind == "c" and dtype.kind == "f":  # do not discard a step
@@ -331,7 +331,7 @@ class Layout:
         return np.dtype(layout), take  # type: ignore[call-overload]
 
     def check_size(self) -> None:
-        """Raise an error if the arrays of one configuration are larger than NumPy's structured views."""
+        """Raise an error if the arrays of one configuration are too large for NumPy's structured views."""
         if self.width > RESULT_NUMBERS_MAX:
             message = (
                 f"The results of one configuration must have at most {RESULT_NUMBERS_MAX:,} numbers (2 GiB), "
@@ -355,7 +355,7 @@ class Layout:
         return take(_ndarray(batch, fields, T))
 
     def views(self, T: np.ndarray, batch: tuple[int, ...]) -> Sequence[np.ndarray]:
-        """Return the views in a contiguous table of float64 that is not empty."""
+        """Return the views of `split` in a contiguous, nonempty table of float64."""
         fields, take = self._fields
         return take(_ndarray(batch, fields, T))
 
@@ -370,12 +370,12 @@ class Layout:
         return found
 
     def check_gimbal(self, name: str, T: np.ndarray) -> np.ndarray | None:
-        """Return the errors (B,) of Euler angles in a table of the mechanism `name`, None if there are none.
+        """Return the errors (B,) of Euler angles in a table of the mechanism `name`; None without any.
 
         Raises
         ------
         SingularError
-            If the relative error of one may exceed `DIGITS_LOST`.
+            If the relative error of an angle may exceed `DIGITS_LOST`.
         """
         if self.rows is None or not self.rows.euler or T.dtype.kind == "O":
             return None
@@ -384,7 +384,7 @@ class Layout:
 
 
 def _each(names: list[str], seen: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the fields of a structured array, as `itemgetter` does for several."""
+    """Return the fields of a structured array as a tuple, as `itemgetter` does for several fields only."""
     return tuple([seen[name] for name in names])
 
 

@@ -136,7 +136,7 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
 
 
 def single_entries(description: MechanismDescription, key: Any, value: Any) -> list[tuple[str, np.ndarray]]:
-    """Return the single coordinates of one entry of the dict."""
+    """Return the single coordinates, with their values, from one entry of a dict of inputs."""
     if not isinstance(key, str):
         raise InputError(f"Keys must be names of joints, got {short_repr(key)}.", key="values", got=key)
     joints = {joint.name: joint for joint in description.joints}

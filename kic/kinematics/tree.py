@@ -91,10 +91,10 @@ def frame_axes(axis: np.ndarray) -> np.ndarray:
 
 
 def _size_classes(description: MechanismDescription) -> dict[str, int]:
-    """Return for each joint the power of ten, at most 0, of its distance to the nearest joints of its bodies.
+    """Return by joint the power of ten, at most 0, of its distance to the nearest joints of its bodies.
 
-    It is relative to `SMALL` times the extent of all joints. Of the two bodies, the larger distance counts,
-    which is small for joints of a small loop. Joints at the same position are ignored.
+    It is relative to `SMALL` times the extent of all joints. The larger distance of the two bodies counts; it
+    is small for joints of a small loop. Joints at the same position are ignored.
     """
     sizes = dict.fromkeys((joint.name for joint in description.joints), 0)
     placed = [joint for joint in description.joints if joint.at]
@@ -159,7 +159,7 @@ class Tree:
 
     @staticmethod
     def _span(description: MechanismDescription) -> frozenset[str]:
-        """Return the joints of a spanning tree: coupled joints, `coordinates`, fewest dof, small loops."""
+        """Return the joints of a spanning tree by priority: coupled, `coordinates`, few dof, small loops."""
         wanted, coupled = (
             {name.split(".")[0] for name in description._given("coordinates") or ()},
             description._coupled,
@@ -245,7 +245,7 @@ class Tree:
 
     @cached_property
     def balls(self) -> tuple[int, ...]:
-        """First columns of the ball joints."""
+        """Tuple of the first columns of the ball joints."""
         return tuple(
             n
             for n in range(self.size)
@@ -282,7 +282,7 @@ class Tree:
 
     @cached_property
     def open(self) -> bool:
-        """True without constraints: no loop, coupling, fixed distance or closed contact."""
+        """True if there are no constraints: no loop, coupling, fixed distance or closed contact."""
         description = self.description
         return not (
             self.cuts or description.couplings or description._fixed_distances or description._closed_contacts

@@ -113,7 +113,7 @@ class Equilibrium(Printable):
         return [self.stability, *(self.modes.descriptions() if self.free else [])]
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return a labelled table of values and efforts, with descriptions of the modes."""
         sheet = Summary(f"{self.configuration.name}: equilibrium, {self.stability}")
         place = [float(self.configuration.value(c)) if self._valued(c) else np.nan for c in self.coordinates]
         table = np.stack([np.array(place), self.effort], axis=-1)

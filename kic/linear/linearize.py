@@ -179,7 +179,7 @@ class Stiffness:
         inertial: np.ndarray,
         loaded: np.ndarray,
     ) -> None:
-        """Add linear momentum and weight (2-216)."""
+        """Add the parts due to linear momentum and weight (2-216)."""
         G, H = tensors[:2]
         force = self._mass[:, None] * accelerations(G, H, v, a)
         d_force = self._mass[:, None, None] * acceleration_derivatives(tensors, v, a)
@@ -190,7 +190,7 @@ class Stiffness:
     def _add_angular(
         self, tensors: list[np.ndarray], R: np.ndarray, v: np.ndarray, a: np.ndarray, inertial: np.ndarray
     ) -> None:
-        """Add angular momentum (2-217 to 2-224); II rotates with the body, ∂II/∂q_l = g_l × II − II g_l ×."""
+        """Add the part due to angular momentum (2-217 to 2-224), with ∂II/∂q_l = g_l × II − II g_l ×."""
         G, H = tensors[:2]
         II = R @ self._inertia @ np.swapaxes(R, -1, -2)
         omega, alpha = np.einsum("bipn,bn->bip", G, v), accelerations(G, H, v, a)
@@ -216,7 +216,7 @@ class Stiffness:
     def _add_forces(
         self, G: np.ndarray, H: np.ndarray, R: np.ndarray, force: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Add forces and moments (2-208), including the rotation of those fixed to a body."""
+        """Add the part due to forces and moments (2-208), including the rotation of those fixed to a body."""
         count, k = len(self._acting), self._turning
         f = np.broadcast_to(force[:, self._acting], (len(G), count, 3)).astype(np.result_type(force, R))
         f[:, k] = np.einsum("bipr,bir->bip", R, f[:, k])
@@ -228,7 +228,7 @@ class Stiffness:
     def _add_springs(
         self, places: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Add springs and dampers between points: force s (w − ℓ₀ e) + c e e·ẇ, with e = w/ℓ."""
+        """Add the part due to springs and dampers between points: force s (w − ℓ₀ e) + c e e·ẇ, e = w/ℓ."""
         w = places[:, 1::2] - places[:, ::2]
         W, dW = G[:, 1::2] - G[:, ::2], H[:, 1::2] - H[:, ::2]
         stiffness, rest, damping = self._springs.T[..., None]
@@ -249,7 +249,7 @@ class Stiffness:
     def _add_joint_loads(
         self, values: np.ndarray, G: np.ndarray, H: np.ndarray, v: np.ndarray, loaded: np.ndarray
     ) -> None:
-        """Add springs and dampers in joints: T = k g_k (φ − φ₀) + c g_k g·q̇."""
+        """Add the part due to springs and dampers in joints: T = k g_k (φ − φ₀) + c g_k g·q̇."""
         assert self._joints is not None  # for the type checker: there are such joints
         stiffness, rest, damping = self._joint_laws.T
         deflection = np.where(self._joints.rows.valued, values - rest, 0.0)
@@ -458,7 +458,7 @@ class Linearization(Batched):
         return total
 
     def _deviations(self, **given: Any) -> dict[str, np.ndarray]:
-        """Return the given deviations (..., M), which are not None; their batches broadcast."""
+        """Return the deviations (..., M) that are not None, after a check that their batches broadcast."""
         M = len(self.coordinates)
         found = {name: as_array(name, x, M) for name, x in given.items() if x is not None}
         broadcast_batches(linearization=self.batch, **{name: x.shape[:-1] for name, x in found.items()})
@@ -599,7 +599,7 @@ class Linearization(Batched):
         return Modes(self.coordinates, self.I, self.C, self.K, self.commutator, self.time)
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return labelled tables of the nominal motion and of K, C and I*."""
         names = self.coordinates
         sheet = Summary(f"linearization in {', '.join(names)}: δT = K δq + C δq̇ + I* δq̈")
         index = sheet.member(self.batch)

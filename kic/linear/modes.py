@@ -125,7 +125,7 @@ class Modes(Batched):
         return list(dict.fromkeys(lines))
 
     def summary(self) -> Summary:
-        """Return labelled tables and descriptions."""
+        """Return labelled tables and descriptions of the modes."""
         sheet = Summary(f"modes of {', '.join(self.coordinates)}")
         index = sheet.member(self.batch)
         if index is None:

@@ -498,7 +498,7 @@ class StateSpace(Batched):
             raise InputError(message, got=self.batch)
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return labelled tables of the matrices."""
         when = "ẋ = A x + B u" if self.dt is None else f"sampled with dt = {self.dt:g}, x' = A x + B u"
         sheet = Summary(f"state space of {', '.join(self.coordinates)}: {when}, y = C x + D u")
         index = sheet.member(self.batch)

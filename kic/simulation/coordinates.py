@@ -429,8 +429,7 @@ class Chart:
                 self.branch = branch_here(self, tangent)
 
     def pack(self, state: np.ndarray, rates: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Return the unknowns from the anchor state (S,), rates (M,), and further unknowns of another "
-        "chart."""
+        """Return unknowns: anchor state (S,), rates (M,), and further unknowns `rest` of another chart."""
         return np.concatenate([state if self.is_full_state else self.anchor_position, rates, rest])
 
     def anchor(self, t: float, y: np.ndarray) -> None:
@@ -683,7 +682,7 @@ class Chart:
         return Tables(self.motion.model, names, 1, (), self._wrt, check_results=False)
 
     def results(self, now: MotionSample, tables: Tables) -> Any:
-        """Return the results of an evaluator."""
+        """Return the results of an evaluator; they are interpolated inside the gap of a change point."""
         if now.tensors is None:
             return tables(now.state)
         assert self.branch is not None  # for the type checker

@@ -149,7 +149,7 @@ class Events:
     def within(
         self, snapshot: Callable[[float], Snapshot], begin: float, end: float, first: bool
     ) -> list[tuple[float, int]]:
-        """Return the zeros within a step in order, as (time, index), up to one that stops the run.
+        """Return the zeros within a step in order, as (time, index), up to the first that stops the run.
 
         A zero at the start of a run does not count. A limit that is reached at the start stops the run at
         once if the motion goes beyond it. `snapshot` returns the argument of events at a time of the step;

@@ -85,7 +85,7 @@ def _least(a: np.ndarray) -> float:
 
 
 def _ignore_overflow() -> np.errstate:
-    """Ignore overflow within trial steps; results that are not finite are rejected later."""
+    """Return a context that ignores overflow; results that are not finite are rejected later."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
@@ -103,7 +103,7 @@ class Start:
 
 
 class Integration:
-    """One run: the current chart, its unknowns, and everything recorded along the way."""
+    """Integration of one run: its current chart and unknowns, and all records."""
 
     def __init__(
         self,

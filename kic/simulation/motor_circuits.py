@@ -40,9 +40,9 @@ class MotorState(NamedTuple):
 class MotorEquations:
     """Motors under voltages, in one set of coordinates.
 
-    `rows` are the joints of the motors, whose coefficients to second order are needed; none if they are
-    coordinates, where the Jacobian `fixed` (K, M) of the shafts is constant. The mask `is_inductive` (K,) is
-    True for motors with inductance, whose currents are unknowns.
+    `rows` are the joints of the motors; their coefficients to second order are needed. It is empty if the
+    joints are coordinates: then the Jacobian `fixed` (K, M) of the shafts is constant. The mask
+    `is_inductive` (K,) is True for motors with inductance, whose currents are unknowns.
     """
 
     def __init__(self, train: DriveTrain, names: tuple[str, ...]) -> None:

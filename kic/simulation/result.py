@@ -109,7 +109,7 @@ PLOT_GROUPS = ("values", "rates", "accelerations", "efforts", "powers", "energy"
 
 
 def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Picture:
-    """Plot panels of a run. See `Simulation.plot`."""
+    """Plot quantities of a run in stacked panels; see `Simulation.plot`."""
     description = run.mechanism
     if names is None:
         names = ("values", "rates", *(("efforts",) if np.any(run.actuator_effort) else ()))
@@ -181,7 +181,7 @@ class Simulation(Printable, Tabular, Animated):
     actuators : tuple of str
         The A rows where efforts act, by default the coordinates.
     control : ControlSamples or None
-        Samples of the controller; None without one.
+        Samples of the controller; None without a controller.
     state : (T, S)
         States of the spanning tree, closed.
     current, voltage, torque : (T, K)
@@ -190,7 +190,7 @@ class Simulation(Printable, Tabular, Animated):
     events : tuple of (float, int)
         Time and event index of each zero of an event function.
     stopped : str
-        Reason why the run ended early; '' if it did not.
+        Reason why the run ended early; '' for a complete run.
     steps, charts : int
         Number of integrator steps; number of coordinate sets used, including the user's.
     change_points : tuple of float
@@ -255,7 +255,7 @@ class Simulation(Printable, Tabular, Animated):
 
     @property
     def configuration(self) -> Configuration:
-        """The configurations, a batch (T,)."""
+        """Batch (T,) of the configurations of the samples."""
         return Configuration(self._model, (len(self.t),), self.state.copy())
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -290,7 +290,7 @@ class Simulation(Printable, Tabular, Animated):
 
     @property
     def energy(self) -> Energy:
-        """The energy balance."""
+        """Energy balance of the run."""
         potential = self.configuration.potential_energy()
         accounts, motors = self._arrays["accounts"].T, np.zeros((3, len(self.t)))
         work, loads, lost = accounts[: lay.N_ENERGIES]
@@ -536,7 +536,7 @@ class Simulation(Printable, Tabular, Animated):
         return plot_run(self, of, width)
 
     def summary(self) -> Summary:
-        """Return a summary of the run."""
+        """Return labelled tables of the coordinates, actuators, motors and energies of the run."""
         sheet = Summary(f"{self.mechanism.name}: t = {self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} samples")
         if self.stopped:
             sheet.say(self.stopped)

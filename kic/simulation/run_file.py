@@ -1,4 +1,4 @@
-"""Reader of run files, which checks their contents against the format and the mechanism.
+"""Reader of run files, with checks of their contents against the format and the mechanism.
 
 A run file is a zip archive of NumPy arrays (npz): the arrays of the run, the text of the model, and the
 remaining attributes as JSON text. Sizes are checked before anything is unpacked; nothing is unpickled. A
@@ -135,7 +135,7 @@ def _unpacked(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict
 
 
 def _check_format(path: str | os.PathLike[str], data: bytes) -> None:
-    """Check the format in a file's attributes, on which the other entries depend."""
+    """Check the format in a file's attributes; the other entries depend on it."""
     attributes = json.loads(str(_array("attributes", data)))
     got = attributes.get("format", FORMAT) if isinstance(attributes, dict) else FORMAT
     if got != FORMAT:

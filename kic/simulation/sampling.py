@@ -45,7 +45,7 @@ class Measurement:
         Their measured values and rates. Values of angular velocities are NaN.
     effort : (A,)
         Limited efforts or voltages that act until the next ones take effect. Anti-windup uses their
-        difference from those that the controller returned last.
+        difference from the efforts that the controller returned last.
     current : (K,)
         Currents of the motors; NaN for sources of torque. Empty without voltages.
     state : (S,)
@@ -292,7 +292,7 @@ def _rounded(times: np.ndarray, others: np.ndarray, width: float) -> np.ndarray:
 
 
 def sampler(sampled: Sampled, motion: Motion, times: np.ndarray, before: ControlSamples | None) -> Sampler:
-    """Return the sampler of a run, which may continue an earlier one."""
+    """Return the sampler of a run; the run may continue an earlier one."""
     made = Sampler(sampled, motion, times, before)
     motion.is_sampled = not made._gives_voltages
     if isinstance(sampled.controller, Control):
@@ -302,7 +302,7 @@ def sampler(sampled: Sampled, motion: Motion, times: np.ndarray, before: Control
 
 
 def _sizes(key: str, value: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Return one nonnegative number per row (P,), from a number, a sequence, or a dict by name."""
+    """Return nonnegative numbers (P,), one for each row, from a number, a sequence, or a dict by name."""
     if isinstance(value, dict):
         for name in value:
             if name not in names:

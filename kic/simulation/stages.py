@@ -280,7 +280,7 @@ def with_stages(method: str) -> Any:
     errors[0], errors[1] = (base.E5, base.E3) if hasattr(base, "E5") else (base.E, 0.0)
 
     class CompiledStepMethod(base):
-        """The method with compiled stages."""
+        """SciPy's method with compiled stages."""
 
         stages: Any = None
         t: float

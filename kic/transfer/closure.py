@@ -248,7 +248,7 @@ class Closure:
         return integrate(self.transfer.tree, states, steps * self.transfer.column_scale)
 
     def _kept(self, G: np.ndarray) -> np.ndarray:
-        """Return 1 for rows (B, P) that are solved, and 0 for redundant rows."""
+        """Return an array (B, P) with 1 for rows that are solved, and 0 for redundant rows."""
         t = self.transfer
         if not t.tolerance:
             return np.ones(G.shape[:2])
@@ -304,7 +304,7 @@ class Closure:
         return f"from there on its loops are inconsistent by more than {said}" if 2 * gap > allowed else ""
 
     def flipped(self, states: np.ndarray) -> list[str]:
-        """Return text on the flipped joint of each member; '' if there is none."""
+        """Return text on the flipped joint of each member; '' without a flipped joint."""
         describe = self.transfer.tree.description._describe
         return [
             f"{describe(self._facing_of[k])} closed the wrong way round: its two axes oppose each other"

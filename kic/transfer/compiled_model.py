@@ -102,7 +102,7 @@ class CompiledModel:
 
     @cached_property
     def tree(self) -> Tree:
-        """The spanning tree."""
+        """Spanning tree."""
         return Tree(self.description)
 
     @cached_property
@@ -340,7 +340,7 @@ class CompiledModel:
         return self.values(names, states) if positions is None else positions.values(positions.of(states))
 
     def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
-        """Return the targets and the position problem of inputs, which must be as many as the dof."""
+        """Return the targets and the position problem of inputs; there must be as many inputs as dof."""
         names, given = self.coordinates, inputs
         if type(given) is np.ndarray and given.shape == (len(names),) and given.dtype == np.float64:
             given = dict(zip(names, given.tolist(), strict=True))
@@ -453,7 +453,7 @@ class CompiledModel:
         )
 
     def _oblique_hinge(self) -> str:
-        """Return a sentence on the only hinge that is not parallel to the others; '' if there is none."""
+        """Return a sentence on the only hinge that is not parallel to the others; '' without such a hinge."""
         hinges = [joint for joint in self.description.joints if joint.type == "revolute"]
         axes = np.array([unit(joint.axis).real for joint in hinges]).reshape(-1, 3)
         apart = np.linalg.norm(np.cross(axes[:, None], axes), axis=-1) > PLANARITY_ATOL
@@ -494,7 +494,7 @@ class CompiledModel:
     ) -> tuple[str, ...]:
         """Return the labels of the rows where efforts act.
 
-        If none are given, the declared `actuators` of the mechanism apply, then `default`, then the
+        If `given` is None, the declared `actuators` of the mechanism apply, then `default`, then the
         coordinates. With `hold_all`, there must be at least as many as the degrees of freedom.
         """
         if given is not None:
@@ -535,7 +535,7 @@ class CompiledModel:
         return labels
 
     def unconstrained_coordinates(self, names: tuple[str, ...]) -> str:
-        """Return coordinates that can move from the reference configuration at constant named rows."""
+        """Return coordinates that can move from the reference configuration while named rows are constant."""
         closure = self.closure(names)
         return closure.transfer.unconstrained_coordinates(closure.rows(self.reference_state)[1][0])
 
@@ -584,7 +584,7 @@ class CompiledModel:
         return found
 
     def prepared(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return the object of a key, which `make` creates on first use."""
+        """Return the object of a key; `make` creates it on first use."""
         found = self._prepared.get(key)
         if found is None:
             found = self._prepared[key] = make()

@@ -85,7 +85,7 @@ def moving(tree: Tree, rows: Rows) -> np.ndarray:
 
 
 def ends_of(tree: Tree, item: Item) -> list[np.ndarray]:
-    """Return the reference points of an item: on frame B, and on frame A if the item has one."""
+    """Return the reference points of an item: on frame B, and on frame A if the item has this frame."""
     ends = []
     for frame, local in ((item.frame_b, item.local_b), (item.frame_a, item.local_a)):
         point = np.asarray(local, dtype=tree.scalar)
@@ -102,7 +102,7 @@ def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, clo
     It is measured in the reference configuration. A loop of micrometres in a mechanism of metres thus has a
     small length. The stroke of sliders is unknown: items on them have the length of the whole mechanism,
     except the last `closing` items, which constrain them. A closing item that only one joint moves has that
-    length too, because its distance to the joint can be rounding. Directions and angles keep `length`, which
+    length too, because its distance to the joint can be rounding. Directions and angles have `length`, but it
     is not used. `columns_of` is the mask of `moving`.
     """
     count, slides = len(rows.items), tree.cols[:, lay.KIND] == lay.PRISMATIC

@@ -64,7 +64,7 @@ DEAD_CENTRE_FACTOR = 100.0
 
 @dataclass
 class Outcome:
-    """Results of a batch.
+    """Results of a continuation for a batch.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class Outcome:
 def placed(closure: Closure, start: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return closed states (B, S) with bodies on free joints moved to their poses among the targets (B, P).
 
-    This is done for bodies that move no other row. The loops stay closed during their motion, which stays on
-    the branch.
+    This is done for bodies that move no other row. The loops stay closed during this motion, and the states
+    stay on their branch.
     """
     t = closure.transfer
     item = t.system.rows.item_of[t.system.picked]

@@ -627,7 +627,7 @@ class CoordinateTransfer:
         Raises
         ------
         SingularError
-            With `condition`, `coordinates`, the `possible` ones, and the `failed` members.
+            If the coordinates cannot drive `failed` members; with `condition`, `coordinates` and `possible`.
         """
         failed = np.flatnonzero(~(condition < CONDITION_MAX))
         if not failed.size:

@@ -168,7 +168,7 @@ def contact_order(radii: np.ndarray, residual: np.ndarray, limit: float, toleran
 
 @dataclass(frozen=True, eq=False)
 class FirstOrderMotion:
-    """A direction of the tangent space at a closed configuration.
+    """Direction of the tangent space at a closed configuration.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Selection of inputs: unconstrained coordinates, and sets of coordinates that can drive a mechanism.
 
-Closure rows allow the first-order motions of their null space, for which an orthonormal basis is used. A set
-of rows drives the mechanism if every such motion moves it. Its measure is the least norm of its rates in a
+Closure rows allow the first-order motions of their null space. An orthonormal basis of it is used. A set of
+rows drives the mechanism if every such motion moves it. Its measure is the least norm of its rates in a
 motion of length one: the smallest singular value of its rows on that basis. With scaled rows and coordinates
 the measure has no unit; it is 0 where the set cannot drive the mechanism.
 """
@@ -164,7 +164,7 @@ def admissible_inputs(tree: Tree, closing: np.ndarray) -> list[str]:
     """Return at most three sets of tree coordinates that can drive the mechanism at one configuration.
 
     The default coordinates come first if they can drive it, then the best sets. `closing` are independent
-    closure rows (R, M). Angular velocities of ball joints, which have no value, are a last resort.
+    closure rows (R, M). Angular velocities of ball joints have no value and are used only if needed.
     """
     mobility = tree.size - len(closing)
     if not 0 < mobility <= tree.size:

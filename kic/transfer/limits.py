@@ -31,7 +31,7 @@ class MotionLimits:
     model : CompiledModel
         The mechanism.
     limits : bool, dict of str to (lower, upper), or None
-        True for the limits of the description, None or False for none.
+        True for the limits of the description, None or False for no limits.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class MotionLimits:
         return found
 
     def reason(self, violation: Mapping[str, float]) -> str:
-        """Return a violation as text; '' for none."""
+        """Return the violated limits of a state as text; '' without violations."""
         said = []
         for name, excess in violation.items():
             bound = self.bounds[name][excess > 0]
@@ -130,7 +130,7 @@ class MotionLimits:
 
 
 def _pair(name: str, pair: Any) -> tuple[float, float]:
-    """Return a lower and an upper limit."""
+    """Return the lower and upper limit of a name, after a check of their order."""
     try:
         lower, upper = (float(x) for x in pair)
     except (TypeError, ValueError):

@@ -380,7 +380,7 @@ class Mobility(Hinting):
         return float(np.ceil(smallest / digit) * digit)
 
     def caveat(self) -> str:
-        """Return why singularity or rounded dimensions make the mobility uncertain; '' if it is certain.
+        """Return the reason why the mobility is uncertain, singularity or rounded dimensions; else ''.
 
         Examples
         --------

@@ -136,7 +136,7 @@ class OrientedTransfer(CoordinateTransfer):
         self._axes = output_query(tree, plain_rows(tree, axes), 1)
 
     def rotations(self, states: np.ndarray) -> np.ndarray:
-        """Return the rotations (B, n, 3, 3) from the reference of the second bodies relative to the first."""
+        """Return rotations (B, n, 3, 3) of the second bodies relative to the first, from the reference."""
         shape = len(states), len(self._orientations), 2, 3, 3
         # rows are axes: the transposed rotation
         R = self._axes.arrays(states)[0].reshape(shape)
@@ -315,7 +315,7 @@ class Positions:
         return [(began + (values - began) * k / count, part) for k in range(1, count + 1)]
 
     def normalized(self, x: np.ndarray) -> np.ndarray:
-        """Return positions (..., size) with unit quaternions; raise for zero or non-finite quaternions."""
+        """Return positions (..., size) with unit quaternions; zero or non-finite quaternions are an error."""
         found = x.copy()
         for one, place in zip(self.orientations, self._quaternions, strict=True):
             size = np.linalg.norm(x[..., place], axis=-1)

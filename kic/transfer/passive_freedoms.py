@@ -202,7 +202,7 @@ class TwistBasis:
 
     @cached_property
     def _squares(self) -> np.ndarray:
-        """XᵀX of each unit (U, f, f)."""
+        """Array (U, f, f) of XᵀX of each unit."""
         f = self.X.shape[1]
         squares = np.zeros((self.bodies.count, f, f))
         np.add.at(squares, self.bodies.unit, np.einsum("bif,big->bfg", *[self.X.reshape(-1, 6, f)] * 2))
@@ -373,7 +373,7 @@ def find_passive_freedoms(
 ) -> tuple[PassiveFreedom, ...]:
     """Return the passive degrees of freedom at a closed state.
 
-    Each must persist along its motion and at neighbouring closed configurations. `closure` has the
+    Each of them must persist along its motion and at neighbouring closed configurations. `closure` has the
     conditions alone, without chosen rows. `states` (n, S) are the configuration, then its neighbours. If the
     configuration is `singular`, the degrees of freedom of the neighbours count.
     """

@@ -126,7 +126,7 @@ class Transfer(Protocol):
 
     @property
     def system(self) -> Any:
-        """The solved system, or None."""
+        """System that is solved, or None."""
 
     @property
     def linear(self) -> Any:
@@ -239,7 +239,7 @@ class Table:
         return Table(T, K, X, quality, tuple(a[some] for a in self.rates))
 
     def scatter(self, good: np.ndarray) -> Table:
-        """Return the table of a batch with these as the members `good` (...), and NaN elsewhere."""
+        """Return the table of a batch whose members `good` (...) have these results, and others NaN."""
         T, K, X = (scatter(a, good) if a.shape[1] else a for a in (self.T, self.K, self.X))
         quality = scatter(self.quality, good) if len(self.quality) else self.quality
         error = None if self.error is None else scatter(self.error, good)

@@ -150,7 +150,7 @@ def rounded_loops(closure: Closure, state: np.ndarray) -> tuple[float, list[Roun
 def _rounded(
     closure: Closure, state: np.ndarray, own: np.ndarray, free: np.ndarray
 ) -> tuple[RoundedLoops | None, list[Turn]]:
-    """Return the conditions that are left out for some loops to move, or None, and turns that may be wrong.
+    """Return the account of some loops of rounded dimensions, or None, and turns of wrong axes or frames.
 
     `own` are the rows of the loops, and `free` the columns that move them.
     """
@@ -282,7 +282,7 @@ def motion_beyond(
 
 
 def tilt_sentence(turns: Sequence[Turn]) -> str:
-    """Return a sentence on axes and frames that explain residuals of conditions; '' if there are none."""
+    """Return a sentence on axes and frames that explain residuals of conditions; '' without turns."""
     words = []
     for turn in turns:
         of = f"of '{turn.joint}' by {turn.angle:.2g} rad"

@@ -170,7 +170,7 @@ class MotionSubspace:
     moves : {2, 3}
         Number of dof of a point.
     normal : (3,) or None
-        Direction of all axes of rotation; None if there is no single one.
+        Direction of all axes of rotation; None without a single direction.
     """
 
     turns: int
