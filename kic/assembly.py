@@ -539,7 +539,7 @@ def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
     Raises
     ------
     UnknownNameError, InputError
-        For an unknown joint, or a value that is not a finite number.
+        If a joint is unknown, or a value is not a finite number.
     """
     made = {}
     for name, value in values.items():

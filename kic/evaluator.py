@@ -125,9 +125,9 @@ class Evaluator(ABC):
         Raises
         ------
         InputError
-            For arrays of another shape, and an `out` of another batch. If results at a finite state are not
-            finite, because numbers overflow, or a spring or a distance has length zero. For states that do
-            not close the loops; `failed` are their indices, `joint` and `residual` are those of the first.
+            If an array has a wrong shape, or `out` another batch. If results at a finite state are not
+            finite, because numbers overflow, or a spring or a distance has length zero. If states do not
+            close the loops; `failed` are their indices, `joint` and `residual` are those of the first.
         SingularError
             If the coordinates cannot drive the mechanism, or Euler angles are near gimbal lock.
 
@@ -774,7 +774,7 @@ class PositionSolver(Evaluator):
         Raises
         ------
         InputError
-            For arrays of other shapes, and quaternions that are zero or not finite.
+            If an array has a wrong shape, or a quaternion is zero or not finite.
         ConfigurationError
             As for `Mechanism.at`, which is used if the compiled Newton iteration does not converge.
         """

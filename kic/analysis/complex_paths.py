@@ -489,7 +489,7 @@ class Tracker:
         return np.concatenate([np.tile(of[self.turning], 3), np.tile(of[self.sliding], 2), *balls])
 
     def by_legs(self, states: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return numbers (B, n) that equal places of the platform share, and such numbers for each leg."""
+        """Return numbers (B, n) that are equal in equal places of the platform, and a list of them by leg."""
         points, legs = self.embedded(states), self.legs
         places = points if legs.count == 1 else legs.poses(self.canonical(states))
         return places, [points[:, self._leg_of_point == j] for j in range(legs.count)]

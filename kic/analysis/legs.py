@@ -106,7 +106,7 @@ class Legs:
     def arrange(
         self, places: np.ndarray, points: list[np.ndarray], atol: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Arrange solutions; return indices (N, L) of those from which rows take their legs, and a mask (B,).
+        """Arrange solutions; return indices (N, L) of solutions with the legs of each row, and a mask (B,).
 
         The mask is True for solutions with a place or a mode of a leg that no earlier solution has.
 

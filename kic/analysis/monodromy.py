@@ -233,7 +233,7 @@ class GenericSolutions:
         self.tracked += int(own.sum())
 
     def move_base(self) -> None:
-        """Continue the solutions to another base, because loops lose paths from those near infinity."""
+        """Continue the solutions to another base, because loops lose paths from solutions near infinity."""
         base, self.stuck = self._detour(), 0
         states, good = self._to(base, 0.3)
         if good.any():

@@ -179,7 +179,7 @@ class Singularities(Printable):
         Raises
         ------
         InputError
-            For a single configuration, which has no neighbours.
+            If the batch is a single configuration, because it has no neighbours.
         """
         if not self.batch:
             message = (

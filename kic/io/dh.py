@@ -44,7 +44,7 @@ class DHRow:
     Raises
     ------
     ModelError
-        For invalid names or numbers.
+        If a name or number is invalid.
     """
 
     joint: str
@@ -149,7 +149,7 @@ def from_dh(
     Raises
     ------
     ModelError
-        For an unknown convention, an invalid row, or a body that no row moves.
+        If the convention is unknown, a row is invalid, or no row moves a body.
 
     Examples
     --------

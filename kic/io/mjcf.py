@@ -95,10 +95,10 @@ def from_mjcf(
     Raises
     ------
     ModelFileError
-        For a file that cannot be read or contradicts itself, and for loops that do not close. If `near` or
-        `key` fails and another start succeeds, the error has the values of the latter as `near`.
+        If the file cannot be read or contradicts itself, or the loops do not close. If `near` or `key` fails
+        and another start succeeds, the error has the values of the latter as `near`.
     UnknownNameError
-        For an unknown joint in `near`, or an unknown `key`.
+        If a joint in `near` or the `key` is unknown.
     MissingExtraError
         If `mujoco` is not installed.
     """

@@ -67,7 +67,7 @@ def joint_order(mechanism: Mechanism, peer: Any) -> JointOrder:
     Raises
     ------
     InputError
-        For another object, or a model without a common joint.
+        If the object is of another type, or the model has no common joint.
     """
     return JointOrder(instance("mechanism", mechanism, Mechanism), peer)
 

@@ -230,7 +230,7 @@ def cable_robot(
     Raises
     ------
     InputError
-        For arrays of different shapes.
+        If the arrays have different shapes.
 
     Examples
     --------

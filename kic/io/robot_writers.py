@@ -132,8 +132,8 @@ def to_urdf(
     Raises
     ------
     ModelError
-        For ball joints, couplings of more than two joints, closed contacts and fixed distances; and for other
-        properties that would be lost, listed in `parts`.
+        If there are ball joints, couplings of more than two joints, closed contacts or fixed distances, or if
+        other properties would be lost; they are listed in `parts`.
 
     Examples
     --------
@@ -274,8 +274,8 @@ def to_mjcf(
     Raises
     ------
     ModelError
-        For bodies whose inertia MuJoCo does not allow, with the `excess` of a moment over the sum of the
-        others, closed contacts and fixed distances; and for other properties that would be lost, listed in
+        If MuJoCo does not allow the inertia of a body, with the `excess` of a moment over the sum of the
+        others; if there are closed contacts or fixed distances, or other properties would be lost, listed in
         `parts`.
 
     Examples

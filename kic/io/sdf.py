@@ -70,7 +70,7 @@ def from_sdf(
     Raises
     ------
     ModelFileError
-        For a file that cannot be read or contradicts itself. It carries `path` and `line`.
+        If the file cannot be read or contradicts itself; the error carries `path` and `line`.
 
     Examples
     --------

@@ -58,9 +58,9 @@ def load(model: str | os.PathLike[str]) -> Mechanism:
     Raises
     ------
     UnknownNameError
-        For an unknown shipped model.
+        If the shipped model is unknown.
     ModelFileError
-        For an invalid file; carries `path` and `key`.
+        If the file is invalid; the error carries `path` and `key`.
 
     Examples
     --------

@@ -83,8 +83,8 @@ def from_urdf(
     Raises
     ------
     ModelFileError
-        For a file that cannot be read or contradicts itself, and for loops that do not close. It carries
-        `path` and `line`.
+        If the file cannot be read or contradicts itself, or the loops do not close; the error carries `path`
+        and `line`.
 
     Examples
     --------

@@ -232,7 +232,7 @@ def _trace(a: np.ndarray) -> np.ndarray:
 def diagnose(
     G: np.ndarray, H: np.ndarray | None = None, scaling: Scaling | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the condition number of G independent of units, and the rows and columns that cause it.
+    """Compute a condition number of G, independent of units, and the rows and columns that cause it.
 
     With a scaling, G is made dimensionless by the sizes of its mechanism, and a singular value within the
     error of the entries counts as zero. Without a scaling, rows and columns are divided by their own size in

@@ -384,7 +384,7 @@ class OperationalSpaceControl(_RowControl):
     Raises
     ------
     UnknownNameError, InputError, InertiaError
-        For names, gains or numbers of rows that do not fit, or bodies without inertia.
+        If names, gains or numbers of rows do not fit, or bodies have no inertia.
     SingularError
         From the call, if the task is singular.
 
@@ -437,7 +437,7 @@ class ComputedTorque(OperationalSpaceControl):
     Raises
     ------
     UnknownNameError, InputError, InertiaError
-        For names, gains or numbers of rows that do not fit, or bodies without inertia.
+        If names, gains or numbers of rows do not fit, or bodies have no inertia.
     SingularError
         From the call, if the rows cannot drive the mechanism.
 
@@ -748,7 +748,7 @@ class GravityCompensation(Control):
     Raises
     ------
     UnknownNameError, InputError, InertiaError
-        For names or gains that do not fit, or bodies without inertia.
+        If names or gains do not fit, or bodies have no inertia.
 
     Examples
     --------

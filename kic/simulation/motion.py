@@ -76,7 +76,7 @@ class Motion:
     Raises
     ------
     InputError
-        For voltages of a mechanism without motors, or of motors with dry friction.
+        If voltages are given for a mechanism without motors, or for motors with dry friction.
     """
 
     def __init__(

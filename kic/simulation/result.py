@@ -330,8 +330,8 @@ class Simulation(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            For times outside the run, a tolerance that is not positive, or samples too far apart for the
-            tolerance, for example where an effort jumps.
+            If times are outside the run, the tolerance is not positive, or samples are too far apart for it,
+            for example where an effort jumps.
 
         Examples
         --------
@@ -367,7 +367,7 @@ class Simulation(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            For times outside the run, or samples too far apart.
+            If times are outside the run, or samples are too far apart.
         """
         times, when, k = self._locate(t)
         values, error = interpolate_currents(self.t, self.current, self._arrays["current_rate"], when, k)

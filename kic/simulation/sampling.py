@@ -192,7 +192,7 @@ class Sampler:
 
     @property
     def samples(self) -> ControlSamples:
-        """The samples so far."""
+        """The samples recorded so far."""
         n = self._count
         return ControlSamples(
             self.names,

@@ -165,7 +165,7 @@ class Closure:
 
     @cached_property
     def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lever arms (P,) of rows, columns (P, M) that move rows with an arm, and a mask of distances."""
+        """Lever arms (P,) of rows, a mask (P, M) of columns that move them, and a mask (P,) of distances."""
         system, tree = self.transfer.system, self.transfer.tree
         items = system.rows.item_of[system.picked]
         mask = np.zeros((len(items), tree.size))
@@ -188,7 +188,7 @@ class Closure:
         Raises
         ------
         InputError
-            For states that are not closed, see `CoordinateTransfer.check_closed`, or have flipped joints.
+            If states are not closed (see `CoordinateTransfer.check_closed`), or have flipped joints.
         SingularError
             If the chosen coordinates cannot drive the mechanism.
         """

@@ -100,7 +100,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         Raises
         ------
         InputError
-            For states that do not close with the step, such as states of another mechanism.
+            If states do not close with the step, such as states of another mechanism.
         SingularError
             If the step contradicts closure conditions that were redundant.
         """

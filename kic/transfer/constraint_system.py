@@ -246,7 +246,7 @@ class ConstraintSystem:
         return found
 
     def no_choice(self) -> np.ndarray:
-        """Return a table of zeros in place of a choice, for queries without one."""
+        """Return a table of zeros in place of the choice, for queries that need no choice."""
         return np.zeros((lay.CHOICE_HEIGHT, max(self.tree.size, self.rows.height, 1)), dtype=np.int64)
 
     def packed_choice(self, use: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -409,8 +409,8 @@ class CoordinateTransfer:
         Raises
         ------
         InputError
-            For states that do not close. It carries `key`, `failed`, `joint` and the `residual` of the first,
-            as a share of the length of its loop, or in rad.
+            If states do not close; the error carries `key`, `failed`, `joint`, and the `residual` of the
+            first, as a share of the length of its loop, or in rad.
         """
         if not self.owners:
             return

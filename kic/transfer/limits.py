@@ -43,7 +43,7 @@ class MotionLimits:
     Raises
     ------
     InputError, UnknownNameError
-        For a name without a single value, an invalid pair, or True without limits in the description.
+        If a name has no single value, a pair is invalid, or True is given without limits in the description.
     """
 
     def __init__(self, model: CompiledModel, limits: Limits) -> None:

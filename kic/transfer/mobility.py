@@ -148,7 +148,7 @@ class Mobility(Hinting):
             If a name does not exist, there are too few candidates or no solved member, or the mechanism
             cannot move.
         SingularError
-            At a bifurcation, where no set can drive the mechanism, or if no set of the candidates can.
+            If the configuration is a bifurcation, or no set of the candidates can drive the mechanism.
 
         Examples
         --------

@@ -503,8 +503,8 @@ class Program:
         Raises
         ------
         InputError
-            For symbols in coordinates that need a choice of rows, for results that are not finite, and for
-            states that do not close the loops.
+            If symbols occur in coordinates that need a choice of rows, results are not finite, or states do
+            not close the loops.
         SingularError
             If the coordinates cannot drive the mechanism at a configuration, or its loops are singular there.
         """
