@@ -70,7 +70,7 @@ class ActuationTable(Tabular):
         return DataTable("table", index, tuple(made)).select(names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file whose suffix selects the format.
+        """Write the table to a file; the suffix of its name selects the format.
 
         Parameters
         ----------

@@ -243,7 +243,7 @@ def _function(trace: Trace, name: str, real: str, static: bool) -> str:
 
 
 def _driver(export: Export, traces: list[Trace], name: str, signature: str, real: str) -> str:
-    """Return the function that closes the loops by Newton steps, and then answers the question."""
+    """Return the C function that closes the loops by Newton steps, and then computes the results."""
     size = export.inputs[-1].size
 
     def call(k: int, outputs: list[str]) -> str:

@@ -124,7 +124,7 @@ class Box:
 
     @property
     def half(self) -> np.ndarray:
-        """Half of the widths (M,)."""
+        """Half widths (M,) of the box."""
         return np.diff(self.limits)[:, 0] / 2
 
     def closed(
@@ -258,7 +258,7 @@ class _Problem:
     def bounds(self, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return error bounds of the rows (P,) and of their derivatives with respect to t (P, M).
 
-        Raise an error if some exceed the goal.
+        Raise an error if some bounds exceed the goal.
         """
         M = len(self.names)
         h = 1 / _CELLS[M]

@@ -30,8 +30,8 @@ class _Recording:
 def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], order: int) -> Trace:
     """Extend a trace by derivatives with respect to q and the other inputs along closed states.
 
-    A closed state is a fixed point of the Newton step, whose derivative with respect to q is that of the
-    state. It is a function of the state and q, and can be differentiated again.
+    A closed state is a fixed point of the Newton step. The derivative of the step with respect to q is that
+    of the state; as a function of the state and q, it can be differentiated again.
     """
     graph = Graph()
     vectors = [k for k, a in enumerate(answer.outputs) if len(a.shape) == 1 and a.size]

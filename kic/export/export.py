@@ -197,9 +197,9 @@ class ExportedMap(ExportedQuestion):
         Raises
         ------
         InputError
-            For a box in which loops do not close, with the `values` of the coordinates.
+            If loops do not close in the box; the error has the `values` of the coordinates.
         SingularError
-            If the coordinates cannot drive the mechanism on the box, with the `values` there.
+            If the coordinates cannot drive the mechanism in the box; the error has their `values`.
         """
         from kic.export.certified_polynomials import certified_polynomials
 
@@ -246,9 +246,9 @@ class Exports(Questions):
     """Questions about a mechanism for other languages and libraries; see `Mechanism.export`.
 
     Each method takes the options of the method of `Mechanism.prepare` with the same name, and those below. It
-    returns a question, whose methods `to_c`, `to_casadi`, … convert it for a target, and raise errors. The
-    kernels are recorded once, at one configuration, as a list of operations without branches, which is valid
-    wherever the recorded pivots are regular.
+    returns a question. Methods of the question, `to_c`, `to_casadi`, …, convert it for a target, and raise
+    the errors. The kernels are recorded once, at one configuration, as a list of operations without branches,
+    which is valid wherever the recorded pivots are regular.
 
     near : Configuration, optional
         One configuration, which selects pivots, by default the reference configuration.
@@ -395,7 +395,7 @@ class Exports(Questions):
         wrt: _Names | None = None,
         **options: Unpack[ExportOptions],
     ) -> ExportedQuestion:
-        """Export rates, and with `order` 2 accelerations, that attain those of rows `of`.
+        """Export rates and, with `order` 2, accelerations that attain given rates and accelerations of rows.
 
         Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
         """

@@ -103,7 +103,7 @@ class FMU:
         return file
 
     def _compiled(self, ending: str) -> bytes:
-        """Return the shared library."""
+        """Compile the sources, and return the shared library."""
         found = (
             shlex.split(os.environ.get("CC", ""))
             or [path for path in map(shutil.which, ("cc", "gcc", "clang")) if path][:1]

@@ -67,7 +67,7 @@ def variables(export: Export) -> tuple[list[dict[str, str]], dict[str, tuple[int
 
 
 def model_description(export: Export, name: str, token: str, version: str, derivatives: bool) -> str:
-    """Return modelDescription.xml."""
+    """Return the text of modelDescription.xml."""
     m, (own, units) = export.mechanism, variables(export)
     root = Element("fmiModelDescription", fmiVersion="3.0", modelName=m.name, instantiationToken=token)
     root.set("description", f"Forward dynamics in {', '.join(export.coordinates)}")
@@ -95,7 +95,7 @@ def model_description(export: Export, name: str, token: str, version: str, deriv
 
 
 def text_of(root: Element) -> str:
-    """Return an XML document."""
+    """Return an XML document as text."""
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 

@@ -105,7 +105,7 @@ def upward(a: np.ndarray) -> np.ndarray:
 
 
 def _wave(x: Interval, f: Any, peak: float) -> Interval:
-    """Return the cosine or sine, which has its largest value at `peak`."""
+    """Return the cosine or sine f of intervals; its largest value is at `peak`."""
     a, b = f(x.lo), f(x.hi)
     lo, hi = np.minimum(a, b) - _FUNCTION_ATOL, np.maximum(a, b) + _FUNCTION_ATOL
 

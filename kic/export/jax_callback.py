@@ -27,7 +27,7 @@ LETTERS = tuple(_LETTERS)
 
 
 class Outputs(Mapping[str, Any]):
-    """Arrays by name, computed on access so that unused ones are not differentiated; a pytree."""
+    """Pytree of arrays by name, computed on access, so that unused arrays are not differentiated."""
 
     def __init__(self, make: dict[str, Callable[[], Any]]) -> None:
         self._make, self._made = make, dict[str, Any]()

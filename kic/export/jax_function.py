@@ -33,9 +33,9 @@ def jax_function(export: Export) -> Callable[..., dict[str, Any]]:
     The function takes the inputs in order or by name, and returns a dict of the outputs. The operations are
     those of the list, in the precision of the inputs.
 
-    Newton steps are a loop, which is not differentiated. A closed state is a fixed point of the step, whose
-    derivative by the state vanishes there. The derivatives of one more step are thus those of the state. This
-    rule is linear, for forward and reverse mode, and holds to any order.
+    Newton steps are a loop, which is not differentiated. A closed state is a fixed point, at which the
+    derivative of a step by the state vanishes. The derivatives of one more step are thus those of the state.
+    This rule is linear, for forward and reverse mode, and holds to any order.
     """
     jax = import_optional("jax", "jax", "Functions of JAX require JAX")
     jnp = jax.numpy

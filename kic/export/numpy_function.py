@@ -73,7 +73,7 @@ class ExportedFunction:
         Raises
         ------
         InputError
-            For missing, unknown and misshaped inputs, and batches that do not broadcast.
+            If inputs are missing, unknown or misshaped, or batches do not broadcast.
         """
         given = matched(self.name, self._export.inputs, arguments, named)
         arrays = {}
@@ -103,7 +103,7 @@ class ExportedFunction:
 def matched(
     function: str, inputs: tuple[Argument, ...], arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return inputs by name, with defaults for omitted ones; raise an error for wrong ones."""
+    """Return inputs by name, with defaults for omitted inputs; raise an error for wrong arguments."""
     names = [a.name for a in inputs]
     if len(arguments) > len(names):
         raise InputError(f"`{function}` takes {len(names)} inputs, got {len(arguments)}: {', '.join(names)}.")

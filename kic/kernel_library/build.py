@@ -111,7 +111,7 @@ def call_all() -> None:
 
 
 def numba_types(signature: str) -> tuple[Any, ...]:
-    """Return Numba's types of arguments."""
+    """Return Numba's types of the arguments in a signature."""
     from numba import types
 
     names = {c: getattr(types, name) for name, c in library.ARRAYS.items()}
@@ -154,7 +154,7 @@ def build(output: Path, processors: list[str], kernels: list[str]) -> Path:
 
 
 def link_cached(output: Path | None, signatures: Signatures) -> None:
-    """Link only the kernels of this machine, into a folder or for its later processes."""
+    """Compile missing kernels of this machine, and link all to a folder or for its later processes."""
     from kic.kernels.jit import compiler
     from kic.kernels.threads import thread_count
 

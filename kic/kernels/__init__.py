@@ -1,1 +1,1 @@
-"""Compiled arithmetic on plain arrays: the only index loops of the package. No names, files or errors."""
+"""Compiled arithmetic on plain arrays, the only index loops of the package; no names, files or errors."""

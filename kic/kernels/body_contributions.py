@@ -1,7 +1,7 @@
 """Entry: contributions of each body to I* and P*, in the tree's coordinates or in others.
 
 They are Freeman's sums (2-157, 2-158, 2-193, 2-194): linear momentum m g·h, angular momentum g·II h and the
-gyroscopic term. Its form (II g_a)·(g_k × g_b) gives the correct torques but is not symmetric.
+gyroscopic term (II g_a)·(g_k × g_b), which gives the correct torques but is not symmetric.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kic.kernels.vectors import cross, dot, symmetric, take
 def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
     """Add the contributions of a body to I (2-157, 2-193) and P (2-158, 2-194).
 
-    L and A are the tables of its centre of mass and ω.
+    L and A are the tables of its centre of mass and of its angular velocity.
     """
     for k in range(size):
         gk, wk = column1(L, size, k), column1(A, size, k)
@@ -55,10 +55,10 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
 
 @entry
 def links(plan, numbers, states, X, whole, scratch, T):
-    """Compute the contributions of bodies to I* and P*, in coordinates of the tree (X None) or of X (B, …).
+    """Compute the contributions of bodies to I* and P*, in the tree's coordinates, or in those of X (B, …).
 
-    `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³) receives I linear, I angular, P linear,
-    P angular of each body.
+    `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³) receives, for each body, the linear and
+    the angular part of I, then those of P.
     """
     mobile = plan[0, lay.COLUMNS]
     cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]

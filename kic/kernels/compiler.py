@@ -89,8 +89,8 @@ class _UnloadedLibrary(JITCodeLibrary):
 class _HelperLibrary(_UnloadedLibrary):
     """Code of a helper, which is optimized and translated only within the kernels that use it.
 
-    Numba does both for every function at every level of calls, although only entries are called from outside.
-    That takes longer than compiling the kernels.
+    Numba would do both for every function at every level of calls, although only entries are called from
+    outside. This would take longer than compiling the kernels.
     """
 
     def _optimize_final_module(self) -> None:
@@ -98,7 +98,7 @@ class _HelperLibrary(_UnloadedLibrary):
 
 
 class _HelperCompiler(Compiler):
-    """Numba's compiler with libraries for helpers."""
+    """Compiler of Numba that uses `_HelperLibrary`."""
 
     def define_pipelines(self) -> Any:
         state = self.state
@@ -170,7 +170,7 @@ class _KernelLibrary(_UnloadedLibrary):
 def _caller(state: Any, module: Any, symbol: str) -> Any:
     """Return a module with a function that reads the arguments of a kernel from words, and calls the kernel.
 
-    For the words see `library.c`.
+    The words are described in `library.c`.
     """
     code_type = state.targetctx.call_conv.get_function_type(state.return_type, state.args)
     word, made = ir.IntType(64), ir.Module(f"{symbol}_words")
@@ -201,7 +201,7 @@ def _caller(state: Any, module: Any, symbol: str) -> Any:
 
 
 def code(kind: Any) -> str:
-    """Return the code of one of Numba's types, two characters; see `library.c`."""
+    """Return the two-character code of a Numba type; see `library.c`."""
     if not isinstance(kind, types.Array):
         return f"{library.SCALARS.get(str(kind), '?')} "
     plain = kind.layout == "C" and kind.mutable and kind.aligned
@@ -251,13 +251,13 @@ def machine() -> str:
 
 
 def symbol_of(function: Any, args: Any) -> str:
-    """Return the name of a kernel for types of arguments, on this machine and version of Python."""
+    """Return the symbol of a kernel for given types of arguments, on this machine and version of Python."""
     key = repr((function.__module__, function.__code__.co_firstlineno, tuple(args), machine()))
     return f"kic_{function.__name__}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
 class KernelCompiler(Compiler):
-    """Numba's compiler with libraries for kernels."""
+    """Compiler of Numba that uses `_KernelLibrary`."""
 
     def define_pipelines(self) -> Any:
         self.state.library = _KernelLibrary(self.state)
@@ -280,7 +280,7 @@ _HELPER_OPTIONS: Any = {**_OPTIONS, "no_cpython_wrapper": True, "pipeline_class"
 
 
 class _HelperType(types.Dispatcher):
-    """Type of a function that kernels call, which is compiled once for all callers.
+    """Numba type of a function that is compiled once for all kernels that call it.
 
     Numba's `register_jitable` recompiles a function for each set of options of its callers.
     """
@@ -308,7 +308,7 @@ def helper(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """Compile a function inline: a small one, or one in hot loops, where calls copy array structures."""
+    """Compile a function inline, for small functions and hot loops: each call would copy array structures."""
     compiled_by(function, function, forceinline=True)
     return function
 
@@ -320,7 +320,7 @@ def reordered(function: Any) -> Any:
 
 
 def overloaded(function: Any, choose: Any) -> None:
-    """Compile calls of a function by the implementation that `choose` returns for types of arguments."""
+    """Compile calls of a function with the implementation that `choose` returns for their argument types."""
     overload(function, jit_options=_HELPER_OPTIONS)(choose)
 
 
@@ -401,9 +401,9 @@ def _link(symbols: tuple[str, ...]) -> None:
 
 
 def cache_directory() -> Path | None:
-    """Return the directory of the kernels of this source, or None.
+    """Return the cache directory of kernels compiled from these sources; None if there is no safe cache.
 
-    Numba's cache does not detect edited helpers.
+    A hash of the sources is part of its name, because Numba's cache does not detect edited helpers.
     """
     return cache_folder(f"{source_key()}-{numba.__version__}")
 

@@ -1,4 +1,4 @@
-"""Values and first order of rows in the tree's coordinates, from the columns that move their frames apart.
+"""Values and first order of rows in the tree's coordinates, from the columns that carry only one frame.
 
 A column that carries both frames of a row does not affect the row of a closed loop. Such columns are omitted:
 their entries stay exactly zero, and a loop depends only on its joints.
@@ -133,7 +133,7 @@ def _closure_gap(items, vectors, count, value):
 def closure_gap(items, vectors, count, value):
     """Return the largest residual of the closure rows among `count` items; 0 for objects.
 
-    It is relative to the largest residual of a closed state, or NaN.
+    The residual is relative to the largest residual of a closed state. It is NaN if a value is NaN.
     """
     return 0.0 if value.dtype.kind == "O" else _closure_gap(items, vectors, count, value)
 

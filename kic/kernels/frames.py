@@ -16,7 +16,7 @@ def has_frame(cols, n):
 
 @inlined
 def motion(cols, geometry, states, b, F):
-    """Write cosine and sine of revolute, length of prismatic and quaternion of ball joints into F.
+    """Write cosines and sines of revolute, lengths of prismatic, and quaternions of ball joints into F.
 
     The values are for configuration b of `states` (B, nq), relative to the reference configuration.
     """
@@ -58,7 +58,7 @@ def frames(cols, geometry, F):
 
     The third axis of the frame is the axis of a revolute joint or the direction of a prismatic joint. The
     three columns of a ball joint share one frame. Their axes are fixed in the joint's first body, which is
-    the parent, or the child if the tree traverses the joint backwards (see LO).
+    the parent, or the child if the tree traverses the joint backwards (see `LO` in `layout`).
     """
     for n in range(cols.shape[0]):
         kind = cols[n, lay.KIND]

@@ -85,7 +85,7 @@ def link_used_kernels() -> None:
 
 
 def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:
-    """Mark a function for the compiler."""
+    """Queue a mark of a function for the compiler; without a library, compile at once."""
     _waiting.append((name, (function, *arguments), options))
     if LIBRARY is None:
         compiler()
@@ -103,7 +103,7 @@ def helper(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """Compile a function inline: a small one, or one in hot loops, where calls copy array structures."""
+    """Compile a function inline, for small functions and hot loops: each call would copy array structures."""
     return _mark("inlined", function)
 
 
@@ -118,7 +118,7 @@ def part(function: Any) -> Any:
 
 
 def overloaded(function: Any) -> Any:
-    """Compile calls of a function by the implementation that the marked function returns for given types."""
+    """Return a decorator for the function that selects the implementation of `function` by argument types."""
 
     def mark(choose: Any) -> Any:
         _mark("overloaded", function, choose)
@@ -133,7 +133,7 @@ def extension(function: Any) -> Any:
 
 
 def entry(function: Any) -> Any:
-    """Compile a kernel for any scalar type, without the GIL, or take it from the library."""
+    """Return the kernel of a function from the library, or compile it for any scalar type without the GIL."""
 
     if LIBRARY is None:
         return compiler().entry(function)

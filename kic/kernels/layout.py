@@ -2,7 +2,7 @@
 
 A model and a query are passed as two arrays, because passing an array to compiled code costs as much as
 computing a frame: `plan` (rows, 5) int64 and `numbers` (rows, 13) of the scalar type. Their sections have the
-order of this file. The first two rows of the plan hold the lengths of the sections and the request.
+order of this file. The first rows of the plan (HEADER) hold the lengths of the sections and the request.
 
 A *column* is one degree of freedom of the spanning tree and also one moving frame. A parent always precedes
 its children.

@@ -275,7 +275,7 @@ class Library:
 
 
 def described(folder: Path = _FOLDER) -> tuple[dict[str, Any], str]:
-    """Return the description of the library, empty if there is none, and why it is unusable, else ''."""
+    """Return the description of the library, {} without one, and the reason if it is unusable, else ''."""
     try:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if description["sources"] != source_key():

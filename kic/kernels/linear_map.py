@@ -1,8 +1,8 @@
 """Linear maps from coordinates q to those of the tree: gears, belts, mimic joints, angles in a plane.
 
 With φ - φ₀ = A (q - q₀) and constant A, influence coefficients in q are sums of those of the columns: G A,
-AᵀH A and so on, I* and P* likewise, without second-order terms of A. `linear` are the nonzero terms of A
-(see `kic.kernels.layout`), or None for the coordinates of the tree, which Numba compiles separately.
+AᵀH A and so on, I* and P* likewise, without second-order terms of A. `linear` has the nonzero terms of A (see
+`kic.kernels.layout`), or is None for the coordinates of the tree. Numba compiles the two cases separately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kic.kernels.vectors import put, scale
 
 @helper
 def linear_start(plan, table):
-    """Return the first row of the terms of A, the last rows of plan and numbers."""
+    """Return the index of the first row of the terms of A, the last rows of plan and numbers."""
     return table.shape[0] - plan[1, lay.TERMS]
 
 
@@ -38,7 +38,7 @@ def _open_members(plan, terms, factors, states):
 
 
 def open_members(plan, terms, factors, states):
-    """Return the number of members (B, S) whose couplings do not hold; 0 for objects."""
+    """Return the number of states (B, S) whose couplings do not hold; 0 for objects."""
     return 0 if states.dtype.kind == "O" else _open_members(plan, terms, factors, states)
 
 

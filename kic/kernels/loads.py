@@ -34,7 +34,7 @@ def gravity_loads(cols, F, C, gravity, t):
 
 @helper
 def applied_loads(cols, F, forces, places, applied, b, t):
-    """Add forces and moments given in world or in body axes (2-125); `applied` (B or 1, n, 3)."""
+    """Add the loads of forces and moments `applied` (B or 1, n, 3), in world or in body axes (2-125)."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(forces.shape[0]):
         frame = forces[i, lay.CARRIER]
@@ -81,7 +81,7 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
 
 @helper
 def joint_loads(cols, laws, states, b, size, t):
-    """Add springs and dampers in the joints: laws (M, 3) are stiffness, free value, damping."""
+    """Add loads of springs and damping of dampers in joints; laws (M, 3): stiffness, free value, damping."""
     for n in range(size):
         if cols[n, lay.KIND] <= lay.PRISMATIC:
             t[n] -= laws[n, lay.JOINT_STIFFNESS] * (states[b, cols[n, lay.STATE]] - laws[n, lay.FREE_VALUE])
@@ -92,7 +92,7 @@ def joint_loads(cols, laws, states, b, size, t):
 def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, states, b, t, stretch):
     """Compute T^L (M,) and the damping matrix (M, M) side by side at one configuration with given frames.
 
-    `rest` holds the laws of the columns and, in its last row, gravity.
+    `rest` holds springs, dampers and armature of the columns and, in its last row, gravity.
     """
     size = cols.shape[0]
     for place in range(size + size * size):

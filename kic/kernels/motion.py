@@ -1,8 +1,8 @@
 """Entries: a mechanism along a motion, by Taylor series in time through the tree and the loops.
 
 A motion needs only directional derivatives. The rates, accelerations and jerks of a frame follow from those
-of its parent. The closure rows give the series of the tree's coordinates by the LU of the transfer:
-G^w φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. The Newton–Euler equations then
+of its parent. The closure rows give the series of the tree's coordinates by the LU factors of `transfer`: G^w
+φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. The Newton–Euler equations then
 give efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
 
 Helpers that an entry calls once are `inlined`: a call copies the structures of all passed tables, which costs
@@ -244,7 +244,7 @@ def body_wrenches(F, V, bodies, inertias, gravity, want, forces, power):
 
 @inlined
 def applied_wrenches(F, V, pulls, places, applied, b, forces, power):
-    """Subtract applied forces and moments (2-125); `applied` (B or 1, n, 3)."""
+    """Subtract forces and moments `applied` (B or 1, n, 3) from the wrenches (2-125); add their power."""
     member = b if applied.shape[0] > 1 else 0
     for i in range(pulls.shape[0]):
         n = pulls[i, lay.CARRIER]
@@ -483,10 +483,10 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
 def tree_motion(plan, numbers, states, applied, first, second, scratch, T):
     """Compute the efforts (M,) of motions of an open chain, or its accelerations due to efforts.
 
-    States, rates `first`, accelerations or efforts `second`, and results T are flat arrays, because a view of
-    an array takes half as long as a chain. If T is wide enough, the terms of `store_terms` follow the
-    accelerations. Returns the number of members whose inertia may be singular or whose results are not
-    finite; their efforts or accelerations are not written. Returns -1 if lengths of the arrays disagree.
+    States, rates `first`, accelerations or efforts `second`, and results T are flat arrays, because making a
+    view of an array takes half as long as evaluating a chain. If T is wide enough, the terms of `store_terms`
+    follow the accelerations. Returns the number of members whose inertia may be singular or whose results are
+    not finite; their efforts or accelerations are not written. Returns -1 if lengths of the arrays disagree.
     """
     return tree_motions(plan, numbers, states, applied, first, second, None, scratch, T)
 
@@ -539,7 +539,7 @@ def motion_in_coordinates(
     closure rows are relative to the largest rate, acceleration and jerk. With WANT_SERIES, φ̇, φ̈ and, to
     third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another choice of
     rows, whose states do not close the loops, whose inertia may be singular, or whose results are not finite.
-    If `quality` has no members, the efforts or accelerations of these are not written.
+    If `quality` has no members, the efforts or accelerations of these members are not written.
     """
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     want, left_out, order = plan[1, lay.WANT], plan[2, lay.LEFT_OUT], plan[1, lay.ORDER]

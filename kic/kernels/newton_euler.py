@@ -2,9 +2,9 @@
 
 These are Freeman's sums (2-157, 2-158, 2-193, 2-194) with forces that are projected on joint axes last. The
 acceleration coefficients of a body give coefficients of force and moment, which are summed from each frame to
-its parent and projected on each joint. With N of the body's frame and its second moment E = ∫ρρᵀ dm about the
-centre of mass, the moment is ∫ρ × N ρ dm. It includes gyroscopic terms in the metric-compatible form, with
-Ṁ - 2C skew.
+its parent and projected on each joint. With N of the body's frame (see `transferred_influence`) and its
+second moment E = ∫ρρᵀ dm about the centre of mass, the moment is ∫ρ × N ρ dm. It includes gyroscopic terms in
+the metric-compatible form, with Ṁ - 2C skew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kic.kernels.vectors import add, cross, dot, scale, symmetric, take, turn
 
 @helper
 def loads_block(size, count):
-    """Return the number of entries of a block."""
+    """Return the number of entries of a block of moments and forces."""
     return 6 * (size + count)
 
 
@@ -83,7 +83,7 @@ def body_forces(F, Z, width, own, bodies, inertias, i, size, count):
 
 @helper
 def frame_forces(cols, F, Z, width, own, bodies, inertias, size, count):
-    """Replace the motion of every frame by the forces of its bodies, which are sorted by frame.
+    """Replace the motion of every frame by the forces of its bodies, which must be sorted by frame.
 
     `own` is scratch for two blocks.
     """

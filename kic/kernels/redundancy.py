@@ -1,4 +1,4 @@
-"""Entry: weighted-minimum rates and accelerations of more coordinates than task rows.
+"""Entry: rates and accelerations of least weighted norm, for more coordinates than task rows.
 
 They follow from a table of rows, and a table of dynamics if needed. With X = Q⁻¹Gᵀ and A = G X + λ²S, the
 multiplier is l = A⁻¹(u̇ - G z), and q̇ = z + X l. The time derivative of Q (q̇ - z) = Gᵀ l gives the

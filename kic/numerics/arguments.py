@@ -32,7 +32,7 @@ def names_of(of: Any, argument: str = "of", least: int = 0) -> tuple[str, ...]:
 
 
 def entries(value: Any) -> list[Any]:
-    """Return the entries of an iterable as a list, or a list of one object that is not iterable."""
+    """Return the entries of an iterable as a list, or [value] for an object that is not iterable."""
     try:
         return list(value) if np.iterable(value) else [value]
     except (TypeError, ValueError):  # a single rotation is iterable by its type only
@@ -70,7 +70,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def text(name: str, value: Any) -> str:
-    """Return a string; raise an error for other objects."""
+    """Return a value that is a string; raise an error for other objects."""
     if not isinstance(value, str):
         raise invalid(name, "must be a string", value)
     return str(value)

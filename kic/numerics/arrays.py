@@ -158,7 +158,7 @@ def ordinary(name: str, a: np.ndarray) -> np.ndarray:
 
 
 def is_finite(a: np.ndarray) -> bool:
-    """Return True if all members and their sum are finite; True for objects."""
+    """Return True if all entries and their sum are finite; True for objects."""
     if a.dtype.kind == "O":
         return True
     with np.errstate(all="ignore"):
@@ -271,8 +271,8 @@ def map_valid_members(ok: np.ndarray, failures: str, answer: Callable[[Any], Any
     """Return the mask of the members with a result, and the result of `answer` for them.
 
     `answer` is a function of the flat indices of members, or of a slice of all. It is called for the members
-    that are `ok`. If it raises `MemberError` for some and `failures` is "mask", it is called again for the
-    rest.
+    that are `ok`. If it raises `MemberError` for some and `failures` is "mask", it is called again without
+    these members.
     """
     check_failures(failures)
     good = np.array(ok)  # an array also for a single member

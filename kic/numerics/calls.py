@@ -55,7 +55,7 @@ ARGUMENTS_LISTED_MAX = 12
 
 
 def explained(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose errors for wrong arguments list the accepted ones.
+    """Return a function whose errors for wrong arguments list the accepted arguments.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def explain_methods(cls: type) -> None:
 
 
 def wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
-    """Return a message about wrong arguments of a call, with the accepted ones; '' if all are valid."""
+    """Return a message about wrong arguments of a call, with the accepted names; '' if all are valid."""
     parameters = [p for name, p in inspect.signature(call).parameters.items() if name != "self"]
     args = args[1:] if "self" in inspect.signature(call).parameters else args
     by_place = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

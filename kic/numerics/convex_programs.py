@@ -28,7 +28,7 @@ _WIDTH_RTOL = 1e-9
 
 
 def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Find the efforts start + N z within bounds with the least |z|; return None if there are none.
+    """Find the efforts start + N z within bounds with the least |z|; return None if no efforts are feasible.
 
     The method is the least distance programming of Lawson and Hanson. Bounds (A,) may be infinite, and N has
     shape (A, K). Raise `SingularError` if the problem is feasible, but the program does not converge.
@@ -64,7 +64,7 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
 
 
 def _least_distance(C: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the shortest z with C z ≥ d, or any z if there is none."""
+    """Return the shortest z with C z ≥ d, or some other z if this is infeasible."""
     from scipy.optimize import nnls
 
     E = np.concatenate([C.T, d[None]])
@@ -91,7 +91,7 @@ def _within(
 def minimize_largest_share(
     start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray | None:
-    """Find the efforts start + N z that minimize the largest share of finite bounds, then the next, etc.
+    """Find the efforts start + N z that minimize the largest share of finite bounds, then the next largest.
 
     The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict Chebyshev
     approximation of Rice, which is unique. A linear program gives the largest share and, by its multipliers,

@@ -288,7 +288,7 @@ class OneLine:
 
 
 class Hinting:
-    """Base class of results whose errors for unknown attributes and arguments suggest those of kic."""
+    """Base class of results whose errors for unknown attributes and arguments suggest names of kic."""
 
     # counterparts of common terms, in addition to those of the base classes
     _counterparts: ClassVar[Mapping[str, str]] = {}

@@ -82,7 +82,7 @@ def write_error(path: str | os.PathLike[str], error: OSError) -> FileError:
 
 
 def file_name(path: str | os.PathLike[str], key: str = "path", kind: str = "file") -> str:
-    """Return `path` as text that can name a file, or a directory."""
+    """Return `path` as text; raise `FileError` if it cannot name a file or directory."""
     try:
         name = os.fspath(path)
         os.fsencode(name)

@@ -46,8 +46,8 @@ def gauss_newton(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Reduce the residuals of a batch; return points (B, S) and the norms (B,) of their residuals.
 
-    Every accepted step reduces the residual. Members whose derivatives are not finite stay, with an infinite
-    residual if it is not finite either.
+    Every accepted step reduces the residual. Members whose derivatives are not finite stay at their start.
+    Norms that are not finite become infinite.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def components(links: list[tuple[int, int]], count: int, *, strong: bool = False) -> np.ndarray:
-    """Return the component (count,) of each node of a graph with links (a, b); that of node 0 is 0.
+    """Return component numbers (count,) of the nodes of a graph with links (a, b); that of node 0 is 0.
 
     If `strong` is True, links have a direction, and the components are strongly connected.
     """

@@ -142,7 +142,7 @@ class PolynomialMap:
         Raises
         ------
         InputError
-            For polynomials of several variables, and unknown rows.
+            If the polynomials have several variables, or the row is unknown.
         """
         if len(self.variables) > 1:
             names = ", ".join(self.variables)

@@ -86,7 +86,7 @@ class Piecewise:
         return values.min(axis=(0, 2)), values.max(axis=(0, 2))
 
     def refined(self, knots: np.ndarray) -> Piecewise:
-        """Return the polynomials on pieces between knots (L + 1,), which must include the present ones."""
+        """Return the polynomials on pieces between knots (L + 1,), which must include the present knots."""
         piece = np.searchsorted(self.knots, (knots[:-1] + knots[1:]) / 2, side="right") - 1
         h = self.lengths[piece]
         u = ((knots[:-1] - self.knots[piece]) / h)[:, None]

@@ -33,7 +33,7 @@ def quaternion_from_vector(r: np.ndarray) -> np.ndarray:
 
 
 def _symbolic_quaternion(r: np.ndarray) -> np.ndarray:
-    """Return the unit quaternion of the zero rotation, the only one that symbols can represent."""
+    """Return the unit quaternion of the zero rotation; raise `InputError` for other symbolic rotations."""
     if any(x != 0 for x in r.flat):
         raise InputError(
             "Rotations of ball and free joints must be zero in a symbolic state, got nonzero ones. "

@@ -160,7 +160,7 @@ class DataTable(Printable):
         return frame
 
     def to_xarray(self) -> Dataset:
-        """Return an xarray Dataset with labelled axes, whose variables have the attribute "units".
+        """Return an xarray Dataset with labelled axes; its variables have the attribute "units".
 
         Returns
         -------
@@ -258,7 +258,7 @@ class Tabular(Hinting, ABC):
 
     @abstractmethod
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
-        """Return the table of the given columns, or of the default ones."""
+        """Return the table of the given columns, or of the default columns."""
 
     def table(self, of: str | Iterable[str] | None = None) -> DataTable:
         """Return the values as a table with names and units, for pandas, xarray and CSV files.

@@ -202,7 +202,7 @@ def _corners(shapes: list[Shape], least: np.ndarray, most: np.ndarray) -> tuple[
 def fit_to_page(
     canvas: Canvas, low: np.ndarray, high: np.ndarray, make: Callable[[float], list[Shape]], extra: float
 ) -> list[Shape]:
-    """Choose the scale and make the shapes, whose symbols have a fixed size on the page.
+    """Choose the scale, and return the shapes; their symbols have a fixed size on the page.
 
     Scale and shapes are computed alternately until they fit.
     """

@@ -58,8 +58,8 @@ class Mark:
 def slider_travel(mark: Mark, displacements: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return positions along the axis of a sliding pair, or lengths of a ram; None for other marks.
 
-    There is one for each of the `displacements` (n, 4, 4) from the reference configuration. For rams and
-    pairs of moving bodies, that of the reference configuration follows, so that pictures show equal lengths.
+    The array has one entry for each of the `displacements` (n, 4, 4). For rams and pairs of moving bodies,
+    the entry of the reference configuration is appended, so that pictures show equal lengths.
     """
     T = [displacements[body] for body in mark.place_bodies]
     ends = [t[:, :3, :3] @ p + t[:, :3, 3] for t, p in zip(T, mark.places, strict=True)]

@@ -203,7 +203,7 @@ class MechanismPicture(Picture):
         of : str or list of str
             Points, frames, centres of mass and bodies.
         along : Configuration, optional
-            Batch (B,) of the same mechanism; by default the drawn one.
+            Batch (B,) of the same mechanism; by default the drawn batch.
 
         Raises
         ------

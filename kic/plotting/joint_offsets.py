@@ -139,7 +139,7 @@ class JointPlacement:
                 near += [self.positions[j.name] for j in few]
 
     def _offset_group(self, group: list[Joint], near: list[np.ndarray]) -> None:
-        """Choose the offsets of a few joints: small, and toward their links."""
+        """Choose small offsets of a few joints, toward their links."""
         names = {j.name for j in group}
         start = {j.name: self.positions[j.name] for j in group}
         costs: dict[str, dict[int, float]] = {}

@@ -76,7 +76,7 @@ def links(
 
 
 def _branches(held: list[np.ndarray], loose: list[np.ndarray]) -> list[tuple[str, np.ndarray]]:
-    """Return a tree of rods between nearest points, thinner away from the first, like a hand with fingers."""
+    """Return a tree of rods between nearest points, thinner away from the first point, like fingers."""
     tree, left = [*held, *loose][:1], [*held, *loose][1:]
     made: list[tuple[str, np.ndarray]] = []
     while left:

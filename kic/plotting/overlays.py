@@ -54,7 +54,7 @@ def arrow(
     width: float = _SHAFT_WIDTH,
     tip: float = _HEAD_LENGTH,
 ) -> list[Shape]:
-    """Return a straight arrow; the head is not longer than the arrow."""
+    """Return the shapes of a straight arrow; the head is not longer than the arrow."""
     length = float(np.linalg.norm(d))
     size = min(tip / points, 0.6 * length)
     shaft = np.stack([start, start + d * (1 - 0.7 * size / length)])
@@ -98,7 +98,7 @@ class EllipsoidOverlay:
 
 
 def check_scale(scale: float | None) -> float | None:
-    """Return `scale` after checking it."""
+    """Return a given scale as a float; raise `InputError` unless it is positive and finite."""
     if scale is None:
         return None
     a = reals(scale)
@@ -110,7 +110,7 @@ def check_scale(scale: float | None) -> float | None:
 def common_scales(
     added: Sequence[VectorOverlay | EllipsoidOverlay], view: View, extent: float
 ) -> dict[tuple[str, str, str], float]:
-    """Return a scale for each kind, unit and colour: the last given one, or one for which all vectors fit."""
+    """Return a scale for each kind, unit and colour: the last given, or the largest that fits."""
     found: dict[tuple[str, str, str], float] = {}
     for one in added:
         key, scale = (one.kind, one.unit, one.colour), one.scale(view, extent)

@@ -107,7 +107,7 @@ class PlanarSymbols(Symbols):
             self._put(mark, pin + 0.55 * self.size * circle(), _JOINT, rgba(sym.WHITE), width=LINE)
 
     def _guide(self, mark: Mark, p: np.ndarray) -> None:
-        """Draw the rod of a sliding block; that of a yoke extends to both sides."""
+        """Draw the rod of a sliding block; the rod of a yoke extends to both sides."""
         axis = self._along(mark)
         low, high = float((p[1] - p[0]) @ axis) + np.array(mark.travel)
         spare = 4.5 * self.size
@@ -318,7 +318,7 @@ class PlanarSymbols(Symbols):
 
 
 def _freest_direction(candidates: np.ndarray, taken: list[np.ndarray], enough: float) -> np.ndarray:
-    """Return the candidate direction farthest from the occupied ones, or the first that is far enough."""
+    """Return the candidate farthest from the occupied directions, or the first that is far enough."""
     if not taken:
         return candidates[0]
     nearest = np.maximum((candidates @ np.array(taken).T).max(axis=1), enough)

@@ -56,13 +56,13 @@ class Shape:
     plane: tuple[float, float, float] | None = None  # depth a + b x + c y of a face in space
 
     def translucent(self) -> Shape:
-        """Return the shape; translucent if it is a face of a plate."""
+        """Return the shape, made translucent if it is the face of a plate."""
         if self.of == "plate" and self.closed and self.face:
             return replace(self, face=(*self.face[:3], _TRANSLUCENT_ALPHA))
         return self
 
     def faded(self, white: float) -> Shape:
-        """Return the shape mixed with a share of white."""
+        """Return the shape mixed with a share of white; faces of plates and solids become outlines."""
 
         def pale(c: Colour | None) -> Colour | None:
             return c and (*(x + (1 - x) * white for x in c[:3]), c[3])  # type: ignore[return-value]
@@ -76,8 +76,8 @@ class Symbols(ABC):
     """Base of the converters from marks to shapes.
 
     `size` is the radius of a joint in units of length, `points` the points of the page per unit of length;
-    `order` numbers the bodies, which determines tints and overlap. A subclass has a method `_kind` for each
-    kind of mark that has a symbol.
+    `order` gives the bodies numbers that determine tints and overlap. A subclass has a method `_kind` for
+    each kind of mark that has a symbol.
     """
 
     def __init__(self, view: View, size: float, points: float, order: Mapping[str, int]) -> None:
@@ -91,7 +91,7 @@ class Symbols(ABC):
         """Return the points (n, 2) in the plane and the sort key of the painting order."""
 
     def _symbol(self, mark: Mark, places: np.ndarray) -> None:
-        """Add the shapes of a mark, if its kind has a symbol; a joint without one is a dot."""
+        """Add the shapes of a mark, if its kind has a symbol; a joint without a symbol is a dot."""
         draw = getattr(self, f"_{mark.kind}", None)
         if draw is None and mark.kind in JOINT_DOF:
             _warn_of_dots(mark.kind)
@@ -136,7 +136,7 @@ class Symbols(ABC):
                 self._line(mark, dash, depth, colour=rgba(PURPLE))
 
     def _axes(self, mark: Mark, start: np.ndarray, depth: float) -> None:
-        """Add arrows along the axes of a frame at a projected point (2,); those seen end-on are omitted."""
+        """Add arrows along the axes of a frame at a projected point (2,); axes seen end-on are omitted."""
         axes = self.view.project(mark.directions)
         for d, colour in zip(4.0 * self.size * axes, (VERMILION, GREEN, BLUE), strict=True):
             length = float(np.linalg.norm(d))
@@ -229,6 +229,6 @@ def perpendicular_axes(axis: np.ndarray) -> np.ndarray:
 
 
 def extent(shapes: Iterable[Shape]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower left and upper right corner of all shapes."""
+    """Return the lower left and upper right corners of a box around all shapes."""
     every = np.concatenate([s.xy for s in shapes])
     return every.min(axis=0), every.max(axis=0)

@@ -58,7 +58,7 @@ class View:
 def view_of(
     requested: ViewName | None, normal: np.ndarray | None, gravity: np.ndarray, places: np.ndarray
 ) -> View:
-    """Return the requested view or a suitable one.
+    """Return the requested view, or by default a suitable view.
 
     The request is "top", "front", "side", or azimuth and elevation in degrees. `normal` (3,) is that of a
     planar mechanism, shown in plan view by default; up is opposite to `gravity`; `places` (n, 3) should not
