@@ -1,7 +1,7 @@
 """Closed forms of classic arms, from the documents below with their misprints corrected.
 
-Each class has `mechanism()`, which returns the same arm as a `kic.Mechanism`. The tests compare every closed
-form with the general library. Angles are in radians; units must be consistent.
+The classes of arms have a method `mechanism` that returns the same arm as a `kic.Mechanism`. The tests
+compare every closed form with the general library. Angles are in radians; units must be consistent.
 
 =============================================  ==========================  =============================
 source                                         class or function           equations

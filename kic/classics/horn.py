@@ -25,7 +25,7 @@ BOUNDARY_RTOL = 4 * EPS
 
 @dataclass(frozen=True)
 class Annulus:
-    """Annulus about the base with both boundary circles; a disc where `inner` is 0.
+    """Annulus about the base, including both boundary circles; a disc if `inner` is 0.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def dexterous_radii(l1: Any, l2: Any, l3: Any) -> np.ndarray:
     Returns
     -------
     (..., 2, 2) ndarray
-        Intervals (inner, outer) of a disc and a ring, NaN where there is none. The disc is
-        (0, min(l3 − |l1 − l2|, l1 + l2 − l3)) and exists for |l1 − l2| ≤ l3 ≤ l1 + l2. The ring starts at
-        l3 + |l1 − l2|, has width 2 (min(l1, l2) − l3) and exists for l3 ≤ min(l1, l2). For l1 = l2 (to
-        rounding) the two touch and are returned as one disc.
+        Intervals (inner, outer) of a disc and a ring, NaN where one does not exist. The disc is (0, min(l3 −
+        |l1 − l2|, l1 + l2 − l3)) and exists for |l1 − l2| ≤ l3 ≤ l1 + l2. The ring starts at l3 + |l1 − l2|,
+        has width 2 (min(l1, l2) − l3) and exists for l3 ≤ min(l1, l2). For l1 = l2 (to rounding) the two
+        touch and are returned as one disc.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def split(
 
 
 def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
-    """Return the reason why a model is not a serial arm of revolute joints; empty if it is one."""
+    """Return the reason why a model is not a serial arm of revolute joints; '' for such an arm."""
     tree = model.tree
     if not joint_coordinates:
         return "coordinates other than its joint angles"
@@ -104,7 +104,7 @@ def _serial_arm_obstacle(model: CompiledModel, joint_coordinates: bool) -> str:
 class SplitDynamics(Batched):
     """Dynamics T = (D_tran + D_rot) q̈ + H_tran(q̇) + H_rot(q̇) + B q̇ + G with parts that can be dropped (29).
 
-    `split` returns the full model. Objects are immutable: `without` and `simplified` return new ones.
+    `split` returns the full model. Objects are immutable: `without` and `simplified` return new objects.
 
     Attributes
     ----------
@@ -351,7 +351,7 @@ class SplitDynamics(Batched):
         Raises
         ------
         InputError
-            If the batch is empty, or for symbols.
+            If the batch is empty or contains symbols.
 
         Examples
         --------

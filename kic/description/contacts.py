@@ -68,7 +68,7 @@ class Contact:
         Length γ for type "soft": the largest moment about the normal is γ times the normal force. It is
         reduced by tangential forces, (fₜ / μ)² + (m / γ)² ≤ fₙ².
     closed : bool
-        True for an active contact. An open one, such as a lifted foot, has rows but is not a constraint.
+        True for an active contact. An open contact, such as a lifted foot, has rows but is not a constraint.
 
     Examples
     --------

@@ -51,8 +51,8 @@ class Coupling:
     Raises
     ------
     ModelError
-        If not exactly one of the four definitions is given, or for numbers out of range. The mechanism also
-        raises it for unknown joints or coordinates, and joints whose axes do not fit the definition.
+        If not exactly one of the four definitions is given, or a number is out of range. The mechanism also
+        raises it if a joint or coordinate is unknown, or axes do not fit the definition.
 
     Notes
     -----
@@ -224,7 +224,7 @@ def _axis(joint: Joint) -> np.ndarray:
 
 
 def _wheels(label: str, one: Joint, two: Joint, carrier: str, coupling: Coupling) -> tuple[float, float]:
-    """Return the coefficients of gears or a belt, with both rotations about the axis of the first."""
+    """Return the coefficients of gears or a belt, with both rotations about the axis of the first joint."""
     way = "belt" if coupling.gears is None else "gears"
     for joint in (one, two):
         if joint.type != "revolute":

@@ -222,12 +222,12 @@ class MechanismDescription:
 
     @cached_property
     def _parts(self) -> Mapping[str, Part]:
-        """Every named part."""
+        """Mapping from names to parts."""
         return MappingProxyType({part.name: part for kind in KINDS for part in getattr(self, kind)})
 
     @cached_property
     def _ball_joints(self) -> Mapping[str, Joint]:
-        """Every spherical joint."""
+        """Mapping from names to spherical joints."""
         return MappingProxyType({joint.name: joint for joint in self.joints if joint.type == "spherical"})
 
     def _check_names(self) -> None:
@@ -402,7 +402,8 @@ class MechanismDescription:
     def _declared(self, key: str, limits: Any, actuators: Iterable[str] | None = None) -> Any:
         """Return limits of efforts or rates; True selects those of the description.
 
-        Efforts are those of `actuators`, by default the declared ones. Raise `InputError` if there are none.
+        Efforts are those of `actuators`, by default those of the description. Raise `InputError` if the
+        description has no such limits.
         """
         if limits is not True:
             return limits

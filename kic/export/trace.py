@@ -62,7 +62,7 @@ class Graph:
         return x.index if type(x) is Scalar else self.node("const", float(x), 0, float(x)).index
 
     def pair(self, op: str, a: Any, b: Any, number: float) -> Scalar:
-        """Return the node of an operation of two operands; those of sums and products are sorted."""
+        """Return the node of an operation of two operands; operands of sums and products are sorted."""
         i, j = self.index(a), self.index(b)
         return self.node(op, *((j, i) if i > j and op in "+*" else (i, j)), number)
 

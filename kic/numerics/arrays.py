@@ -215,7 +215,7 @@ def directions(name: str, value: Any, size: int | None) -> np.ndarray:
 
 
 def broadcast_batches(**batches: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common batch shape of named arguments; raise `InputError` if it is none or too large."""
+    """Return the common batch shape of named arguments; raise `InputError` if none exists or is allowed."""
     try:
         batch = np.broadcast_shapes(*batches.values())
     except ValueError:  # also for shapes beyond the limits of NumPy
@@ -242,7 +242,7 @@ def grid_points(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def one_batch(ranks: tuple[int, ...], *arrays: Any) -> tuple[Any, ...]:
-    """Broadcast arrays to a common batch; `ranks` are their numbers of axes without the batch. Keep None."""
+    """Broadcast arrays to a common batch, except None; `ranks` are their numbers of axes for one member."""
     batch = arrays[0].shape[: -ranks[0]]
     for rank, a in zip(ranks, arrays, strict=True):
         if a is not None and a.shape[:-rank] != batch:

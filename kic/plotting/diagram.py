@@ -296,7 +296,7 @@ class KinematicDiagram:
                 )  # fmt: skip
 
     def _teeth(self, numbers: tuple[float, float] | None, radii: list[float]) -> tuple[int, int]:
-        """Return the tooth numbers of two meshing wheels: the given ones, or fewer if these are too fine."""
+        """Return the tooth numbers of two meshing wheels: the given numbers, or fewer if too fine."""
         ratio = Fraction(radii[0] / radii[1] if radii[0] and radii[1] else 1.0).limit_denominator(_RATIO_MAX)
         pair = (max(ratio.numerator, 1), ratio.denominator)
         fewest = max(1, -(-_TEETH_MIN // min(pair)))

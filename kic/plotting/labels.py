@@ -203,7 +203,7 @@ def _shared_positions(label: Label, labels: list[Label]) -> np.ndarray:
 def _leaders(
     own: np.ndarray, middles: np.ndarray, half: np.ndarray, away: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return samples (k, w, 2) of the leaders of distant candidates, and the indices (k,) of these."""
+    """Return samples (k, w, 2) of leaders of distant candidates, and the indices (k,) of the candidates."""
     far = np.flatnonzero(away > LEADER_MIN_PT - _GAP_PT)
     start = middles[far] - np.clip(middles[far] - own[far], -half, half)
     return start[:, None] + _LEADER_SHARES[:, None] * (own[far] - start)[:, None], far

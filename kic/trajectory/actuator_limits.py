@@ -3,8 +3,8 @@
 Efforts T_q at the coordinates are possible if there are efforts T within their limits with GᵀT = T_q. These
 T_q form a zonotope. With m degrees of freedom, the normal n of a facet is perpendicular to m − 1 rows of G.
 The facet is n·T_q = Σ max(n·g l, n·g u) over the rows g with limits l and u. On a path T_q is A s̈ + B ṡ² + C
-ṡ + D, so that every facet is a constraint on s̈, ṡ² and ṡ. Most of them are redundant there. The rest are the
-vertices of the convex hull of their duals.
+ṡ + D, so that every facet is a constraint on s̈, ṡ² and ṡ. Most of these constraints are redundant. The
+others correspond to the vertices of the convex hull of the duals.
 """
 
 from __future__ import annotations

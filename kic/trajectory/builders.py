@@ -113,7 +113,7 @@ def trapezoid(
     rate_limits, acceleration_limits : float, (M,) or (2, M) array_like, or dict of str to those
         One limit for all magnitudes, one for each, or lower and upper limits; names missing from a dict are
         unlimited. The velocity limit in the direction of motion applies; for acceleration and jerk, the
-        smaller of the two.
+        smaller of both limits.
     together : {"line", "ends"}
         "line": all coordinates in proportion, along a straight line. "ends": each as fast as possible, slowed
         down so that all end together; never slower than "line".

@@ -134,7 +134,7 @@ def rotation(
     ends: Literal["rest", "free"] = "rest",
     stops: bool | Iterable[int] = False,
 ) -> OrientationTrajectory:
-    """Return orientations in time: the shortest rotation between two, or a smooth one through several.
+    """Return orientations in time: the shortest rotation between two, or a smooth rotation through several.
 
     Between two orientations the body rotates about one axis, by an angle that is a polynomial of the degree.
     A normalized spline of quaternions joins several; between two stops, the body rotates about one axis. In

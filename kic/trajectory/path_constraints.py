@@ -226,7 +226,7 @@ def sample_path(
 
 
 def named(path: Trajectory, mechanism: Mechanism | None) -> Naming:
-    """Return the names of the coordinates; if the path has none, those of the mechanism."""
+    """Return the names of the coordinates of a path, by default those of the mechanism."""
     of = path.naming
     if mechanism is not None:
         instance("mechanism", mechanism, Mechanism)
@@ -317,7 +317,7 @@ def _fits(a: np.ndarray, shape: tuple[int, ...], finite: bool) -> bool:
 
 
 def static_violation(rows: PathConstraints, s: np.ndarray, letter: str) -> str | None:
-    """Describe the row that most exceeds its limits at rest, or return None if none does."""
+    """Describe the row that most exceeds its limits at rest, or return None if all are within limits."""
     beyond = np.maximum(rows.D - rows.upper, rows.lower - rows.D)
     if not (beyond > 0).any():
         return None
@@ -335,7 +335,7 @@ CONSTRAINT_ROOT_RTOL, INVERSE_ROOT_MIN = 1e-7, 1e-12
 
 
 def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
-    """Return a function of the constraints on voltages of motors without inductance, for `fastest`.
+    """Return a constraint function for the voltages of motors without inductance, for `fastest`.
 
     V = R τ/k_t + k_e u̇. The torque includes efforts, rotors, damping and friction.
     """

@@ -90,8 +90,8 @@ def spline(
     Raises
     ------
     InputError
-        For other shapes, fewer than 2 points, times that do not increase, intervals beyond 1e-40 to 1e40,
-        points that coincide without times, or too few points for free ends.
+        If a shape is wrong, points are fewer than 2 or too few for free ends, times do not increase,
+        intervals are outside 1e-40 to 1e40, or points coincide without times.
 
     Examples
     --------

@@ -103,8 +103,8 @@ STEP = 1e-40
 class TaskPath:
     """Desired values of a task's rows in time, with rates, and accelerations if they are known.
 
-    `path` is that of `Mechanism.track`, and `t` (n,) are the times of the samples. `batch` is the shape
-    of the batch of paths, and `scale` (P,) the scale of each row: a characteristic length, or 1.
+    `path` is as in `Mechanism.track`, and `t` (n,) are the times of the samples. `batch` is the shape of the
+    batch of paths, and `scale` (P,) the scale of each row: a characteristic length, or 1.
     """
 
     def __init__(self, model: CompiledModel, path: Any, t: np.ndarray) -> None:

@@ -240,7 +240,7 @@ class TimeOptimal(Printable):
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """Active limit on each of the L intervals, which has the least slack."""
+        """Label of the active limit on each of the L intervals: the limit with the least slack."""
         return tuple(self.names[n] for n in np.argmin(self.slack.min(axis=1), axis=1).tolist())
 
     def summary(self) -> Summary:
@@ -304,7 +304,7 @@ def fastest(
     grid : int
         Number of points of the path at which limits hold, in addition to its knots; they are denser at the
         ends. The error of the minimum time is of first order in the interval: about one percent for efforts
-        of an arm on a winding path, less on a straight one. Between the points limits may be exceeded by an
+        of an arm on a winding path, less on a straight path. Between the points limits may be exceeded by an
         amount of second order, which is ``excess``. To respect them everywhere, lower them by this amount, or
         take a finer grid.
 
@@ -394,7 +394,7 @@ def _slack(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
 
 
 def _check_moving(of: PathSamples) -> None:
-    """Raise InputError for a path that comes to rest somewhere, where its parameter defines no direction."""
+    """Raise `InputError` if a path comes to rest, where its parameter defines no direction."""
     size = np.abs(of.first).max(axis=(0, 1), initial=0.0)
     if not size.any():
         raise InputError("The path has zero length, so it cannot be time-parameterized.", key="path")
@@ -495,7 +495,7 @@ class _Phase:
         return ranges[::-1]
 
     def _forward_pass(self, start: float, ranges: list[np.ndarray]) -> np.ndarray:
-        """Return the highest speeds (L + 1,) from which the end can be reached."""
+        """Return the highest reachable speeds (L + 1,) from which the end can be reached."""
         near = ranges[0] * (1 + np.array([-TIMING_RANGE_RTOL, TIMING_RANGE_RTOL]))
         if not ((near[:, 0] <= start) & (start <= near[:, 1])).any():
             self._raise_at_start(start, ranges[0])

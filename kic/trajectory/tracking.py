@@ -48,7 +48,7 @@ class TrackingResult(Printable, Tabular, Animated):
     t : (n,)
         Times.
     configuration : Configuration
-        The configurations, whose batch begins with the n times.
+        The configurations; their batch begins with the n times.
     rows, coordinates : tuple of str
         Names of the P rows of the task and of the M coordinates.
     qd : (n, ..., M)
@@ -164,7 +164,7 @@ class TrackingResult(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            For a batch without `member`, or a member out of range.
+            If `member` is out of range, or omitted for a batch of paths.
         """
         c, which = self.configuration, (slice(None), *course_index(self.batch[1:], member))
         drawing = model_of(c).description

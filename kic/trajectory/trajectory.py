@@ -94,7 +94,7 @@ class Naming:
 
 
 def naming(key: str, value: Any, rank: int = 0) -> Naming:
-    """Return the naming of coordinates given as a dict or an array, whose values have `rank` leading axes."""
+    """Return the naming of coordinates in a dict or an array; their values have `rank` leading axes."""
     if isinstance(value, Mapping):
         if not value or not all(isinstance(name, str) for name in value):
             raise invalid(key, "must give coordinates by name", value)
@@ -646,13 +646,13 @@ class Trajectory(Printable):
         Parameters
         ----------
         names : iterable of str, optional
-            Names of the coordinates, if the trajectory has none.
+            Names of the coordinates, if the trajectory has no names.
 
         Returns
         -------
         dict of str to callable
-            Each returns position, rate, acceleration and jerk of one name. Beyond the ends it returns rest if
-            the trajectory is at rest at both ends; otherwise such times raise an error.
+            Each function returns position, rate, acceleration and jerk of one name. Beyond the ends it
+            returns rest if the trajectory is at rest at both ends; otherwise such times raise an error.
 
         Examples
         --------
@@ -712,8 +712,8 @@ class Trajectory(Printable):
         Raises
         ------
         InputError
-            For invalid times, names that cannot be coordinates of the mechanism, or coordinates of a ball,
-            whose rates are not derivatives.
+            If times are invalid, names cannot be coordinates of the mechanism, or a coordinate belongs to a
+            ball joint, because its rates are not derivatives.
         ConfigurationError
             Where the mechanism cannot continue; it carries the configurations reached and the `time`.
         SingularError
@@ -779,7 +779,7 @@ class Trajectory(Printable):
         return self.scaled(duration / self.duration)
 
     def reversed(self) -> Trajectory:
-        """Return the reversed motion.
+        """Return the trajectory reversed in time.
 
         Examples
         --------
