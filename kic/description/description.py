@@ -550,7 +550,7 @@ class MechanismDescription:
 
 
 def forest(joints: Iterable[Joint]) -> frozenset[str]:
-    """Return the joints, taken in this order, that do not close a loop with previous ones (Kruskal)."""
+    """Return the names of joints that close no loop with earlier joints in the list (Kruskal)."""
     root: dict[str, str] = {}
 
     def find(body: str) -> str:

@@ -74,7 +74,7 @@ def _check_possible(label: str, given: Any, inertia: np.ndarray, mass: float | N
 
 
 def combined_inertia(parts: Iterable[tuple[float, Any, Any]]) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return mass, centre of mass and inertia about it (3, 3) of rigidly connected parts."""
+    """Return mass, centre of mass, and central inertia (3, 3) of rigidly connected parts."""
     known = [(mass, np.asarray(com), np.asarray(inertia)) for mass, com, inertia in parts]
     total = sum(mass for mass, *_ in known)
     com = known[0][1]
@@ -114,9 +114,9 @@ class Body:
         Centre of mass in the reference configuration; not needed without mass.
     inertia : float, (3,), (6,) or (3, 3) float, optional
         Inertia about the centre of mass, in world axes of the reference configuration. A scalar is the moment
-        about every axis; in planar motion only that about the normal matters. Otherwise moments xx yy zz; or
-        xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. The attribute is the matrix,
-        as three rows.
+        about every axis; in planar motion only the moment about the normal matters. Otherwise moments xx yy
+        zz; or xx yy zz xy xz yz, entries of the tensor (xy = −∫ x y dm); or the matrix. The attribute is the
+        matrix, as three rows.
     at : (3,) float, optional
         Reference point of the rows x y z of the body; by default the centre of mass.
     inertia_exception : str
@@ -399,7 +399,7 @@ class Joint:
 
     @property
     def translations(self) -> tuple[bool, ...]:
-        """True for each coordinate that is a translation."""
+        """Tuple of flags, True for each coordinate that is a translation."""
         return tuple(kind == "t" for kind in JOINT_COORDINATES[self.type])
 
     @cached_property
@@ -457,7 +457,7 @@ class Frame:
         Unit vectors along the axes x, y and z in the reference configuration, each with its world components,
         so that ``axes[0]`` is the axis x. A rotation matrix R has them as columns: give ``R.T``, or a SciPy
         `Rotation`. By default the world axes. Rounded vectors, to three digits or more, are replaced by the
-        nearest orthogonal ones.
+        nearest orthogonal vectors.
 
     Raises
     ------
@@ -535,7 +535,7 @@ class CenterOfMass:
 
 
 def _different_names(owner: str, key: str, value: Any) -> tuple[str, ...]:
-    """Return one or several different names of bodies."""
+    """Return the names of bodies, at least one and all different."""
     names = valid.listed(owner, key, value, "names of bodies")
     if not names or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
         raise invalid_part(owner, key, "must have different names", value, "Leave it out for all bodies.")

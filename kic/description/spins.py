@@ -1,9 +1,9 @@
-"""Spins of rods: rotations of bodies about the line through their joints, which move nothing else.
+"""Spins of rods: rotations of bodies about the line through their joints that move nothing else.
 
-A rod between two spherical joints is the usual case. The spin is held by a universal joint in place of one of
-them, which is the standard model of such a rod, or by a fixed hinge along the line. Only the geometry of the
-reference configuration is used, which is fast for large mechanisms. These spins exist in every configuration,
-and are a part of `Mobility.passive_freedoms`.
+A rod between two spherical joints is the usual case. The spin is held by a fixed hinge along the line, or by
+a universal joint in place of a spherical joint, as in the standard model of such a rod. Only the geometry of
+the reference configuration is used, for speed. These spins exist in every configuration, and are a part of
+`Mobility.passive_freedoms`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HELD = "spins that move nothing else are held: "
 class Spin:
     """Spin of bodies about the line through some joints.
 
-    `held` is the joint that replaces its namesake to hold the spin; None for a `reason`.
+    `held` is the joint that replaces its namesake to hold the spin; None if a `reason` prevents this.
     """
 
     bodies: tuple[str, ...]
@@ -60,8 +60,8 @@ def find_spins(description: MechanismDescription, free: Iterable[str] = ()) -> l
     """Return the spins of a closed mechanism about lines through at least one spherical joint.
 
     Bodies that only slide along one another spin as one. Spins that a motor drives or a coupling transmits
-    are not among them, nor those of hinges and ball joints with a coordinate in `free`. A body that swings
-    about a hinge by its weight keeps it; the weight of a rod on ball joints is not considered.
+    are excluded, and those of hinges and ball joints with a coordinate in `free`. A body that swings about a
+    hinge under its weight keeps its spin; the weight of a rod on ball joints is not considered.
     """
     if all(joint.type != "spherical" for joint in description.joints):
         return []
@@ -203,7 +203,7 @@ class _Graph:
         return len(ends) > len(set(ends.values()))
 
     def _load_beside(self, rod: _Rod) -> str:
-        """Return the reason that a spin does work on loads other than weight; '' if it does not."""
+        """Return the reason why a spin does work on loads other than weight; '' if it does no work."""
         d = self.description
         loads = [(s.name, name) for s in d.springs for name in s.points]
         loads += [(force.name, force.point) for force in d.forces]

@@ -30,7 +30,7 @@ def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
 
 
 def vector(owner: str, key: str, value: Any) -> Vector:
-    """Return three finite numbers."""
+    """Return a value as three finite numbers."""
     a = reals(value)
     if a is None or a.shape != (3,):
         raise invalid_part(owner, key, "must be three finite numbers", value)
@@ -39,7 +39,7 @@ def vector(owner: str, key: str, value: Any) -> Vector:
 
 
 def number(owner: str, key: str, value: Any, least: float | None = None) -> float:
-    """Return a finite number of at least `least`."""
+    """Return a value as a finite number of at least `least`."""
     a = reals(value)
     if a is None or a.shape != () or (least is not None and a.real < least):
         at_least = "" if least is None else f" ≥ {least:g}"
@@ -48,12 +48,12 @@ def number(owner: str, key: str, value: Any, least: float | None = None) -> floa
 
 
 def nonnegative(owner: str, key: str, value: Any) -> float:
-    """Return a finite number of at least 0."""
+    """Return a value as a finite number of at least 0."""
     return number(owner, key, value, 0.0)
 
 
 def share(owner: str, key: str, value: Any) -> float:
-    """Return a number of at least 0 and less than 1."""
+    """Return a value as a number of at least 0 and less than 1."""
     found = nonnegative(owner, key, value)
     if not found.real < 1:
         raise invalid_part(owner, key, "must be less than 1, because it is relative", value)
@@ -61,7 +61,7 @@ def share(owner: str, key: str, value: Any) -> float:
 
 
 def direction(owner: str, key: str, value: Any) -> Vector:
-    """Return three finite numbers that are not all zero."""
+    """Return a value as three finite numbers that are not all zero."""
     a = reals(value)
     # the length may exceed SIZE_MAX and is checked below
     v = vector(owner, key, value) if a is None or a.shape != (3,) else tuple(a.tolist())
@@ -82,7 +82,7 @@ def point_distance(one: Vector, other: Vector) -> float:
 
 
 def interval(owner: str, key: str, value: Any, remedy: str = "") -> tuple[float, float]:
-    """Return a lower and an upper limit, either of which may be infinite."""
+    """Return a value as a lower and an upper limit; both may be infinite."""
     try:
         pair = () if isinstance(value, str | bytes) or np.ma.is_masked(value) else tuple(map(float, value))
     except (TypeError, ValueError, OverflowError):
@@ -106,7 +106,7 @@ def bounds(owner: str, key: str, value: Any) -> tuple[float, float]:
 
 
 def flag(owner: str, key: str, value: Any, remedy: str = "") -> bool:
-    """Return a bool; raise for other types."""
+    """Return a value that is a bool; raise `ModelError` for other types."""
     if value is not True and value is not False:
         raise invalid_part(owner, key, "must be True or False", value, remedy)
     return value
@@ -126,7 +126,7 @@ def text(owner: str, key: str, value: Any) -> str:
 
 
 def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
-    """Return one of several words."""
+    """Return a value that is one of several words."""
     words = tuple(among)
     if not isinstance(value, str) or value not in words:
         raise invalid_part(owner, key, f"must be one of {', '.join(map(repr, words))}", value)
@@ -134,7 +134,7 @@ def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
 
 
 def check_name(kind: str, value: Any, key: str = "name") -> str:
-    """Return a name; dots are reserved for components and rows."""
+    """Return a valid name; dots are reserved for components and rows."""
     word = isinstance(value, str) and value.isprintable() and value == value.strip()
     if not word or not value or "." in value:
         raise ModelError(

@@ -302,7 +302,7 @@ def export_traces(
     steps: int | None = None,
     name: str | None = None,
 ) -> Export:
-    """Return the traces of a question from its function and its options; for others see `Exports`."""
+    """Return the traces of a question from its function and its options; others are as in `Exports`."""
     model = m._model
     model.require_real("export()", "Export the mechanism itself, with `parameters`.")
     asked, options = trace.__name__, dict(own)

@@ -81,7 +81,7 @@ def contact_frames(normals: Any, *, tangents: Any = None) -> np.ndarray:
 
 
 def planar_frames(frames: np.ndarray, kinds: tuple[str, ...], plane: np.ndarray) -> np.ndarray:
-    """Return axes (..., K, 3, 3) of contacts in a plane, whose second tangent is the normal of the plane.
+    """Return axes (..., K, 3, 3) of contacts in a plane; the second tangent is the normal of the plane.
 
     Pins resist all directions equally and have the axes of the plane.
     """

@@ -33,10 +33,10 @@ TWIST_POWER_ATOL = 1e-6
 def map_members(
     batch: tuple[int, ...], failures: str, answer: Callable[[int], dict[str, Any]]
 ) -> tuple[np.ndarray, list[dict[str, Any] | None]]:
-    """Evaluate a function on all members; return the mask of valid ones and the results, None elsewhere.
+    """Evaluate a function on all members; return a mask of valid members, and the results or None.
 
-    Unless `failures` is "mask", raise the error of the first failed member, with the indices of all in
-    `failed`.
+    Unless `failures` is "mask", raise the error of the first failed member, with the indices of all failed
+    members in `failed`.
     """
     check_failures(failures)
     answers: list[dict[str, Any] | None] = []
@@ -243,7 +243,7 @@ class GraspClosure(Batched):
         return bool(self.closed.all())
 
     def summary(self) -> Summary:
-        """Return the result with its proof."""
+        """Return a summary of the result and its proof."""
         sheet = Summary(f"{self.kind} closure of {len(self.contacts)} contacts")
         index = sheet.member(self.batch, f"; closed: {int(self.closed.sum())} of {self.closed.size}")
         if index is None:

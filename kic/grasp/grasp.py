@@ -259,7 +259,7 @@ class Grasp(Batched):
         Raises
         ------
         InputError
-            For unsolved members.
+            If a member is unsolved.
         """
         self._closed._require_solved("contact_set")
         return ContactSet(
@@ -433,7 +433,8 @@ class Grasp(Batched):
             If a shape is wrong, the number of coordinates differs from the degrees of freedom, or given loads
             do not hold the object.
         SingularError
-            If no contact loads hold the object (carries the residual), or `wrt` cannot drive the mechanism.
+            If no contact loads hold the object (the error has the residual), or `wrt` cannot drive the
+            mechanism.
 
         Examples
         --------

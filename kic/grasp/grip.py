@@ -144,7 +144,7 @@ class GripProgram:
         return conic.Program(np.zeros(N), T @ E, T @ e, A, h, sizes), [name for _, _, name in blocks], T
 
     def interior(self) -> tuple[np.ndarray, conic.Program]:
-        """Return the contacts that can carry load, and their program, which has points inside all cones.
+        """Return a mask of the contacts that can carry load, and their program, with points inside all cones.
 
         Raise `SingularError` if there is no such program.
         """
@@ -514,12 +514,11 @@ def grip_forces(
         forces; in a plane two forces and a moment, in the order of ``contacts.labels``.
     criterion : {"minimum norm", "minimum largest"}
         Minimize the sum of squares of all components, moments divided by their γ; or minimize the largest
-        normal force (for pins the norm of the force). The latter may have several solutions, one of which is
-        returned.
+        normal force (for pins the norm of the force). The latter may have several solutions; one is returned.
     normal_force_min : float
         Smallest normal force of every contact except pins: the level of the internal grip.
     safety : float
-        Divisor of the coefficients of friction, 1 or more; margins use the undivided ones.
+        Divisor of the coefficients of friction, 1 or more; margins use the undivided coefficients.
     jacobian : (..., m, N) array_like, optional
         Jacobian of the fingers as in `ContactSet.jacobian`: efforts are T = offset + Jᵀ f.
     effort_limits : float, (N,) or (2, ..., N) array_like, or dict of str to those, optional
@@ -534,13 +533,13 @@ def grip_forces(
     Raises
     ------
     InputError
-        If a shape, word or range is wrong, or limits or `offset` lack a `jacobian`.
+        If a shape, word or range is wrong, or limits or `offset` are given without `jacobian`.
     SingularError
-        If the contacts cannot hold the load. The error has `twist` (W,), which they do not resist and on
+        If the contacts cannot hold the load. The error has a `twist` (W,) that they do not resist, and on
         which the load does work.
     LimitError
-        If they can hold it, but not within the limits or with `normal_force_min`. Carries `scale`, the share
-        of the load that is held (None if none is), and `binding`, the limiting joints and contacts.
+        If they can hold it, but not within the limits or with `normal_force_min`. The error has `scale`, the
+        share of the load that is held, or None, and `binding`, the limiting joints and contacts.
 
     Examples
     --------

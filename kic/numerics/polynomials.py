@@ -76,7 +76,7 @@ class Piecewise:
         return c[:, 0] / h, c.sum(axis=1) / h
 
     def extremes(self, order: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the smallest and largest value (M,) of a derivative, at the roots of the next one."""
+        """Return the smallest and largest values (M,) of a derivative, by the roots of the next order."""
         c = polyder(self.coefficients, order, axis=1)
         pieces, height, width = c.shape
         flat = np.swapaxes(c, 1, 2).reshape(-1, height)

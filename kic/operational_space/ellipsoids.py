@@ -283,7 +283,7 @@ class Ellipsoid(Printable):
         return self.center[..., None, :] + (bounded[..., None, :] * v) @ np.swapaxes(self.axes, -1, -2)
 
     def _unit(self, direction: Any) -> np.ndarray:
-        """Return a direction scaled to unit length, whose batch broadcasts with that of the ellipsoid."""
+        """Return a direction scaled to unit length; its batch must broadcast with that of the ellipsoid."""
         d = directions("direction", direction, len(self.rows))
         broadcast_batches(ellipsoid=self.batch, direction=d.shape[:-1])
         return d
@@ -362,7 +362,7 @@ def _principal_axes(image: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, n
 def manipulability(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the manipulability w and the right inverse Gᵀ(G Gᵀ)⁻¹ (..., M, P) of a Jacobian.
 
-    Complex steps pass. The inverse is NaN if G is singular, where w is 0 and not differentiable. Raise
+    Complex steps are allowed. The inverse is NaN if G is singular, where w is 0 and not differentiable. Raise
     `InputError` if there are more rows than coordinates.
     """
     P = G.shape[-2]

@@ -56,7 +56,7 @@ class RowMotion:
 
 
 def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
-    """Append the three axes of parts, 9 entries each, to rows, after the selected ones."""
+    """Append the axes of parts, 9 entries for each part, to rows; the selected rows stay the same."""
     own = plain_rows(tree, [*rows.source, *(item for part in parts for item in axis_items(tree, part))])
     select = np.arange(rows.height) if rows.select is None else rows.select
     tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source", "item_of")}
@@ -64,7 +64,7 @@ def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
 
 
 class RowEvaluator:
-    """Evaluator of the motion of rows, with orientations where all three angular velocities are rows.
+    """Evaluator of the motion of rows, with orientations of parts whose angular velocities are all rows.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class RowFeedback:
     gains : (P, 2 P)
         Gains of errors, then of their rates.
     null_damping : float
-        Rate d (1/s) at which null-space rates approach the desired ones.
+        Rate d (1/s) at which null-space rates approach the desired rates.
     measured : bool
         True if the rows are the coordinates, so that tables (P,) hold their values only.
     """
@@ -212,7 +212,7 @@ class RowFeedback:
 
         `table` is that of a `RowMotion`; q, R (K, 3, 3) and qd are desired, v (M,) are the rates of the
         coordinates. The last result is arbitrary for empty z. P z is the orthogonal projection of z on the
-        null space, which is a descent direction of objectives; N z is not, in general.
+        null space. It is a descent direction of objectives; N z is not, in general.
         """
         self._entry(self._plan, self._numbers, table, q, R, qd, v, z, self._scratch, self._out)
         return self._parts

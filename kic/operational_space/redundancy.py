@@ -564,7 +564,7 @@ class _ResolutionProblem:
         return f.table(_contiguous(states, dtype), motion, qd is not None, self.members)
 
     def _ahead(self, qd: np.ndarray) -> tuple[Any, float]:
-        """Return the configurations a complex time step ahead along rates, and the step."""
+        """Return the configurations after a complex time step along rates, and the step."""
         c, h = self.c, _TIME_STEP
         if flat_states(c).dtype.kind == "c" or qd.dtype.kind == "c":
             raise InputError(
@@ -602,7 +602,7 @@ class _ResolutionProblem:
 
 
 def _contiguous(states: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return states as an aligned, writable C array of a type, which the kernels require."""
+    """Return states as an aligned, writable C array of a type, as the kernels require."""
     return np.require(states, dtype, ["C", "A", "W"])
 
 

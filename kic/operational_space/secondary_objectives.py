@@ -228,9 +228,10 @@ class Manipulability(Objective):
 class NullSpaceMotion:
     """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
-    An array (..., M) holds rates z, a tuple z with ż and z̈. In a metric Q other than 1, the null-space part
-    N z of objective rates may fail to decrease the objectives. With `projected`, z is replaced by its
-    orthogonal projection P z = (1 − G⁺ G) z, which always decreases them and is not changed by N.
+    An array (..., M) holds rates z; a tuple holds z, ż and perhaps z̈. In a metric Q other than 1, the
+    null-space part N z of objective rates may fail to decrease the objectives. With `projected`, z is
+    replaced by its orthogonal projection P z = (1 − G⁺ G) z, which always decreases them and is not changed
+    by N.
     """
 
     def __init__(self, given: Any, size: int, projected: bool = False) -> None:
@@ -307,7 +308,7 @@ class NullSpaceMotion:
     ) -> np.ndarray:
         """Return ż (..., M) for rates q̇.
 
-        moved() returns the configuration a complex time step h ahead, and h.
+        `moved` returns the configuration after a complex time step h, and h.
         """
         zd = np.zeros((*c.batch, self.size), np.result_type(c.state, qd))
         for part in self.parts:

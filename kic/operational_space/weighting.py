@@ -1,4 +1,4 @@
-"""Weight, law and damping of a resolution, and the scale of the rows of a task under a weight."""
+"""Weight, law and damping of a redundancy resolution, and the scale of the rows of a task under a weight."""
 
 from __future__ import annotations
 

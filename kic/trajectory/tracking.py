@@ -299,7 +299,7 @@ class _PathFollower:
             )
 
     def rates(self, states: np.ndarray, ud: np.ndarray, secondary: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return rates (B, N) of the tree's coordinates for task rates (B, P), and damped members."""
+        """Return rates (B, N) of the tree's coordinates for task rates (B, P), and a mask of damping."""
         c = Configuration(self.model, self.shape, states)
         z = None
         if secondary and self.aim:

@@ -98,7 +98,7 @@ class Panels:
         handle.wxyz = quaternion_from_matrix(T[:3, :3])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the unit in which a row is shown, and the factor to it."""
+        """Return the unit in which a row is shown, and the conversion factor."""
         unit = row_unit(self.session.mechanism, name)
         return ("deg", float(np.degrees(1))) if unit == "rad" else (unit, 1.0)
 

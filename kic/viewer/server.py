@@ -90,7 +90,7 @@ class Guard:
     """Names, perhaps with a port, under which proxies serve the page."""
 
     def refused(self, connection: Any, request: Any) -> Any:
-        """Return the response to a rejected request, or None for an accepted one."""
+        """Return the response to a rejected request, or None for an accepted request."""
         hosts, origins = request.headers.get_all("Host"), request.headers.get_all("Origin")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             return connection.respond(HTTPStatus.FORBIDDEN, _FOREIGN_HOST)
@@ -122,7 +122,7 @@ class Guard:
 
 
 def serve(host: str = "127.0.0.1", port: int = PORT, proxy: str | None = None) -> Page:
-    """Start a server at a port, or at the next free one, and return its page."""
+    """Start a server at a port, or at the next free port, and return its page."""
     viser = import_optional("viser", "view", VISER)
     host, port = text("host", host), integer("port", port, 1, 65535)
     proxied = None if proxy is None else _PROXY.fullmatch(text("proxy", proxy))

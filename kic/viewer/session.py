@@ -58,7 +58,7 @@ class Session:
     drivers : tuple of str
         Rows that are set by `move`, and that follow in `drag`; one for each degree of freedom.
     message : str
-        Reason why the last motion stopped; '' if it did not.
+        Reason why the last motion stopped; '' if it did not stop.
     blocked : bool
         True if the last motion stopped at a dead centre or at the limit of reach.
     load : tuple
@@ -371,7 +371,8 @@ class Session:
         """Return positions "curve" (n, 3) of a part while the only coordinate moves, and quantities (n,).
 
         The branch is followed to its ends. The second key is the coordinate, the remaining keys are its
-        effort in static equilibrium and transmission angles. Empty with several degrees of freedom.
+        effort in static equilibrium and transmission angles. The dict is empty with several degrees of
+        freedom.
         """
         ranges = coordinate_ranges(self.mechanism, self.configuration) if self.mechanism.dof == 1 else []
         found = {}
@@ -388,7 +389,7 @@ class Session:
         return (*self._transmissions(self.configuration), *([effort] if effort else ()))
 
     def _transmissions(self, c: Configuration) -> dict[str, np.ndarray]:
-        """Return the transmission angles (...) of the joints that have one, with one degree of freedom."""
+        """Return the transmission angles (...) by joint; none with several degrees of freedom."""
         joints = self.mechanism.joints if self.mechanism.dof == 1 else ()
         answers = {f"transmission {j.name}": answer(partial(transmission_angle, c, j.name)) for j in joints}
         return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}

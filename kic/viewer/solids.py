@@ -43,7 +43,7 @@ _TURNED_KINDS = ("universal", "touch", "lifted")
 
 
 class Mesh(NamedTuple):
-    """Triangles: vertices (n, 3) and indices (k, 3) of their corners."""
+    """Triangle mesh: vertices (n, 3), and indices (k, 3) of the corners of triangles."""
 
     vertices: np.ndarray
     faces: np.ndarray
