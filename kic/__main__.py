@@ -6,7 +6,7 @@ import sys
 
 
 def run() -> None:
-    """Run the command; an interrupt while it is imported ends it as quietly as a later one."""
+    """Run the command; an interrupt during its import ends it as quietly as a later interrupt."""
     try:
         from kic.cli.main import main
     except KeyboardInterrupt:

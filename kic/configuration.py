@@ -139,12 +139,12 @@ class Animated:
             Address at which the page is served; by default only this computer can open it. "0.0.0.0", or "::"
             for IPv6, allows everyone who has the token, with a warning.
         port : int
-            Port of the page; the next free one if it is in use.
+            Port of the page; the next free port if it is in use.
         proxy : str, optional
             Address at which a proxy serves the page, such as "https://hub.org/user/me/proxy/{port}". A
-            forwarded port (``ssh -L``) needs none.
+            forwarded port (``ssh -L``) needs no proxy.
         visuals : path, optional
-            URDF, SDF or MJCF file from which the mechanism was read, whose visual meshes are shown too. The
+            URDF, SDF or MJCF file from which the mechanism was read; its visual meshes are shown too. The
             panel names the meshes that are not shown. MJCF requires the extra ``mujoco``.
         meshes : path or list of paths, optional
             Directories of mesh files outside that of the file, or of its ROS or Gazebo package. Files
@@ -257,7 +257,7 @@ class Configuration(Printable, Tabular, Animated):
 
     @cached_property
     def _origin(self) -> CoordinateTransfer | None:
-        """Transfer whose equations the states were solved for, or None."""
+        """Transfer with the equations for which the states were solved, or None."""
         aims = self._aims
         return None if aims is None else self._model.closure(aims.names, aims.held).transfer
 
@@ -387,9 +387,9 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            For an angular velocity, which is not the derivative of a coordinate; `pose` has the orientation.
+            If a row is an angular velocity, which is no derivative of a coordinate; see `pose`.
         SingularError
-            For Euler angles in gimbal lock, where the first and third angle are not determined; `pose` is.
+            If the first and third Euler angles are not determined (gimbal lock); `pose` is.
 
         Notes
         -----
@@ -456,7 +456,7 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            For complex numbers, symbols, or unsolved members.
+            If the state has complex numbers or symbols, or a member is unsolved.
 
         Examples
         --------
@@ -615,7 +615,7 @@ class Configuration(Printable, Tabular, Animated):
             If the order is invalid, a part has no such rows, or the number of coordinates differs from the
             degrees of freedom.
         SingularError
-            If the coordinates cannot drive the mechanism here. It names sets of coordinates that can.
+            If the coordinates cannot drive the mechanism here. The error names sets of coordinates that can.
 
         Examples
         --------
@@ -989,7 +989,7 @@ class Configuration(Printable, Tabular, Animated):
             Rates and accelerations of the coordinates; zero by default.
         effort : (..., A) array_like, or dict of str to (...) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
-            any. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
+            efforts. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
             name, zero for the rest; without `actuators`, its names are the actuators.
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
@@ -998,9 +998,9 @@ class Configuration(Printable, Tabular, Animated):
             model.
         actuators : str or list of str, optional
             Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
-            effort at a joint acts between its two bodies, one at a distance between its two points, and one
-            at a row of a point or of a body is an external force or moment. There may be more actuators than
-            degrees of freedom.
+            effort at a joint acts between its two bodies, an effort at a distance between its two points. An
+            effort at a row of a point or of a body is an external force or moment. There may be more
+            actuators than degrees of freedom.
         criterion : {None, "minimum norm"}
             Choice of undetermined components: none, or those that minimize the sum of (force · L)² + moment²
             over all joints, and over the actuators if they are redundant. Moments are about the points of the
@@ -1071,7 +1071,7 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InertiaError, InputError, SingularError
-            As `joint_forces`; also for a joint without a transmission angle.
+            As `joint_forces`; also if a joint has no transmission angle.
 
         Examples
         --------
@@ -1306,7 +1306,7 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            If the task has more rows than degrees of freedom, or for symbols.
+            If the task has more rows than degrees of freedom, or the state has symbols.
         SingularError
             If the rows of the task are dependent.
 
@@ -1406,8 +1406,8 @@ class Configuration(Printable, Tabular, Animated):
 
         Accelerations follow one of two laws. "consistent" accelerations are the derivative of these rates, so
         that the rates satisfy the law at all times. "instantaneous" accelerations minimize ½ (q̈ − ż)ᵀ Q (q̈
-        − ż) for any rates (4-71, 4-72). The two differ in the null space, where the second lets rates grow.
-        (4-72) is not, as printed, the derivative of (4-68).
+        − ż) for any rates (4-71, 4-72). The two laws differ in the null space, where the second law lets
+        rates grow. (4-72) is not, as printed, the derivative of (4-68).
 
         Parameters
         ----------
@@ -1448,7 +1448,7 @@ class Configuration(Printable, Tabular, Animated):
         ------
         InputError
             If the task has more rows than degrees of freedom, the weight is not symmetric and positive
-            definite, a shape is wrong, or for symbols.
+            definite, a shape is wrong, or the state has symbols.
         SingularError
             If the rows of the task are dependent and there is no damping, or the weight is I* and some motion
             moves no mass.
@@ -1481,7 +1481,7 @@ class Configuration(Printable, Tabular, Animated):
             The body: an object that fingers touch, or a body that stands on feet, by contacts with ground.
         fingers : str or list of str, optional
             Coordinates of the fingers or legs, as many as their degrees of freedom with open contacts; by
-            default the joints of open chains. Name those with actuators for closed chains.
+            default the joints of open chains. For closed chains, name the coordinates with actuators.
         order : {1, 2, 3}
             Highest order of `Grasp.relative`.
         failures : {"raise", "mask"}
@@ -1530,8 +1530,8 @@ class Configuration(Printable, Tabular, Animated):
     ) -> MechanismPicture | Picture:
         """Draw the mechanism to scale with standard kinematic symbols.
 
-        Planar mechanisms are shown along their normal, spatial ones in an oblique orthographic view; lengths
-        across the view are to scale. Actuators are vermilion: those of the mechanism, or else its
+        Planar mechanisms are shown along their normal, spatial mechanisms in an oblique orthographic view;
+        lengths across the view are to scale. Actuators are vermilion: those of the mechanism, or else its
         coordinates. A revolute joint is drawn at its `at`; spatial joints with a common position are offset
         along their axes. A distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
         The first and the last member of a batch are drawn in full, at most ten evenly spaced members between
@@ -1560,8 +1560,8 @@ class Configuration(Printable, Tabular, Animated):
         Raises
         ------
         InputError
-            If no member is valid, or more than 64 with `columns`; if the numbers are not real, or the view
-            is invalid; or for `ax` with `columns`.
+            If no member is valid, or more than 64 with `columns`; if the numbers are not real, or the view is
+            invalid; or `ax` is given with `columns`.
 
         Examples
         --------
@@ -1657,8 +1657,8 @@ class Configuration(Printable, Tabular, Animated):
             Rates and accelerations of the nominal motion; zero by default.
         effort : (..., M) array_like, or dict of str to float, optional
             Efforts of the nominal motion, in place of `qdd`. A dict gives those of actuators by name. These
-            stay constant when the mechanism deviates, so that K includes −Σ T_i H_i, and δT are additional
-            efforts.
+            efforts stay constant when the mechanism deviates, so that K includes −Σ T_i H_i, and δT are
+            additional efforts.
         wrt : str or list of str, optional
             Coordinates, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
@@ -1747,7 +1747,8 @@ class Configuration(Printable, Tabular, Animated):
 def model_of(configuration: Configuration) -> CompiledModel:
     """Return the compiled mechanism of a configuration: its description, tree, rows and programs.
 
-    Functions of other packages use it and `flat_states` instead of private attributes. The mask is `ok`.
+    Functions of other packages use it and `flat_states` instead of private attributes. The mask of solved
+    members is `ok`.
     """
     return configuration._model
 

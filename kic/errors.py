@@ -79,7 +79,7 @@ class KicError(Exception):
             self.numbers["failed"] = self.failed = where
 
     def place_in_time(self, times: Any) -> None:
-        """Add the `time` of the error, from one time or those of the first axes of a batch."""
+        """Add the `time` of the error, from one time or from times of the first axes of a batch."""
         if "time" in self.numbers:
             return
         index = next((k for k in self.numbers.get("failed", ()) if isinstance(k, tuple)), ())

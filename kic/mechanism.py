@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 def _size(a: np.ndarray) -> float:
-    """Return the sum of squares, faster than a test of each number; zero for symbols."""
+    """Return the sum of squares, as a fast test for finite numbers; zero for symbols."""
     return 0.0 if a.dtype.kind == "O" else abs(np.vdot(a, a))
 
 
@@ -89,9 +89,9 @@ class Mechanism(Printable, MechanismDescription):
         Acceleration of gravity (length/time²), in any direction; −9.81 m/s² along z by default.
     closure_tolerance : float
         Gap that a loop with rounded dimensions may have, as a share of its length; less than 1. Conditions
-        that are redundant within it are dropped; `mobility` reports them, and whether exact ones are among
-        them. Inputs are met exactly, dropped conditions within the tolerance. Files without a tolerance are
-        read with ten times the residual of redundant conditions along the motion, if that is rounding.
+        that are redundant within it are dropped; `mobility` reports them, and whether exact conditions are
+        among them. Inputs are met exactly, dropped conditions within the tolerance. Files without a tolerance
+        are read with ten times the residual of redundant conditions along the motion, if that is rounding.
     coordinates : sequence of str, optional
         Joints and distances that are the default coordinates; by default all joints that move, in their
         order. The attribute is the tuple of single coordinates, as in `Configuration.coordinates`.
@@ -233,7 +233,7 @@ class Mechanism(Printable, MechanismDescription):
         InputError
             If a shape is wrong, or coordinates are missing, surplus or of another type.
         ConfigurationError
-            For members that fail, do not close, or exceed limits. It has their indices (`failed`), the
+            If members fail, do not close, or exceed limits. The error has their indices (`failed`), the
             `reasons`, the solved members (`configuration`), and the configurations `reached`. Members that do
             not close have the `share` of the path that was completed. Members beyond limits have `beyond`: a
             dict of the names to the excess, negative below the lower limit.
@@ -311,7 +311,7 @@ class Mechanism(Printable, MechanismDescription):
         near : Configuration, optional
             Configuration from which the first member is continued; by default the reference configuration.
         limits
-            As in `at`, checked at each member; a path ends at the first one beyond them.
+            As in `at`, checked at each member; a path ends at the first member beyond them.
         failures : {"raise", "mask"}
             Treatment of a path that cannot continue without a jump to another branch: raise an error with the
             member and the reason, or return NaN from there on and False in ``.ok``.
@@ -319,9 +319,9 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError
-            As `at`; also for inputs without a batch.
+            As `at`; also if inputs have no batch.
         ConfigurationError
-            For paths that stop, with the same attributes as in `at`.
+            If a path stops; the error has the same attributes as in `at`.
 
         Examples
         --------
@@ -360,10 +360,10 @@ class Mechanism(Printable, MechanismDescription):
     ) -> AssemblyModes:
         """Find the distinct configurations (assembly modes) with given values, such as both elbows of an arm.
 
-        The default is a quick search from random starts, which may miss some. With ``complete=True`` all
+        The default is a quick search from random starts, which may miss solutions. With ``complete=True`` all
         complex solutions of the closure equations are collected by monodromy loops of the inputs, and
-        followed to the values. The result states the evidence that none is missing. The loops are run once
-        for a mechanism and a choice of inputs; further values take milliseconds for each path.
+        followed to the values. The result states the evidence that no solution is missing. The loops are run
+        once for a mechanism and a choice of inputs; further values take milliseconds for each path.
 
         Parameters
         ----------
@@ -398,8 +398,8 @@ class Mechanism(Printable, MechanismDescription):
         AssemblyModes
             Its `configuration` is a batch whose first axis has the solutions found, which may not be all. For
             a batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
-            every result and False in ``configuration.ok``. If none was found, it is empty, and `reason`
-            states the cause.
+            every result and False in ``configuration.ok``. If no solution was found, it is empty, and
+            `reason` states the cause.
 
         Raises
         ------
@@ -463,8 +463,8 @@ class Mechanism(Printable, MechanismDescription):
             accelerations), or samples (n, ..., P) at the times, interpolated by a spline of fifth degree. A
             function that returns values alone is differentiated by a complex step and must accept complex
             times. For a body, a SciPy `RigidTransform` or `Rotation` of n members, its displacement from the
-            reference configuration; a function that returns one with its rates; or a rotation made by
-            `kic.trajectory.rotation`.
+            reference configuration; a function that returns such an object with its rates; or a rotation made
+            by `kic.trajectory.rotation`.
         t : (n,) array_like
             Times.
         near : Configuration, optional
@@ -547,7 +547,7 @@ class Mechanism(Printable, MechanismDescription):
         Returns
         -------
         Mobility
-            Coordinates of the tree, closure conditions of each part and the redundant ones; whether
+            Coordinates of the tree, closure conditions of each part, and the redundant conditions; whether
             motions are finite or only shown to some order; motions that are passive; and, by
             `Mobility.independent_sets`, the coordinates that can drive the mechanism. Printed, it is a
             paragraph.
@@ -597,7 +597,7 @@ class Mechanism(Printable, MechanismDescription):
             ball joint. No other start is used then.
         coordinates : sequence of str, optional
             Joints of the default coordinates. By default those of the description if they can drive the
-            closed mechanism, else the best conditioned.
+            closed mechanism, else the best-conditioned set.
         spins : {"held", "free"}
             "held" for `hold_spins`, except for rods whose joints have a coordinate in `coordinates`; "free"
             to keep all spins of rods as degrees of freedom.
@@ -617,7 +617,7 @@ class Mechanism(Printable, MechanismDescription):
             limits, but another start does; the error has its values as `near`. Also for open contacts and
             swings of joints that move, which refer to the described configuration.
         InputError, UnknownNameError
-            For invalid loops, values or names.
+            If a loop, value or name is invalid.
 
         Examples
         --------
@@ -838,8 +838,8 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError
-            For arguments of wrong shape or type, a start that is not closed, or voltages of a mechanism
-            without motors or with dry friction in its motors.
+            If an argument has a wrong shape or type, the start is not closed, or voltages are given without
+            motors or with dry friction in motors.
         SimulationError
             If the run cannot continue: efforts, voltages or events that are not finite, inconsistent
             prescribed motions, steps that become too small, or loops that are singular or cannot close.
@@ -932,7 +932,7 @@ class Mechanism(Printable, MechanismDescription):
             arguments. The keys of a dict name the metrics; a metric with the name of an axis must equal it.
         near : Configuration, optional
             One configuration, the start of the branch; by default the reference configuration. Open chains in
-            their own coordinates need none.
+            their own coordinates need no start.
         limits : bool or dict of str to (lower, upper), optional
             True for the limits of the description, or those of rows, as in `Mechanism.at`; cells beyond them
             are not reached, nor passed through.
@@ -957,9 +957,9 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError, UnknownNameError
-            For an invalid grid, unknown names, a number of inputs other than the degrees of freedom, metrics
-            of another shape, metrics that other processes cannot import, or a start that is a batch or of
-            another mechanism.
+            If the grid is invalid, a name is unknown, the number of inputs differs from the degrees of
+            freedom, metrics have another shape or cannot be imported by other processes, or the start is a
+            batch or belongs to another mechanism.
         ConfigurationError
             If no cell can be reached from the start.
 
@@ -1043,7 +1043,7 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError
-            For an object that is not a part.
+            If an object is not a part.
         ModelError
             If a name is taken, or the description contradicts itself.
 
@@ -1101,15 +1101,15 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         UnknownNameError, InputError
-            For a part of another kind, or one that is already fixed.
+            If a part is of another kind, or is already fixed.
         ConfigurationError
             If there is no configuration with these values.
         ModelError
             If locks leave a coupling with one coordinate of a joint that has several, or move a joint with
             `swing`, which is an angle from the reference configuration.
         SingularError
-            For joints at rest to first order in the reference configuration, such as the rocker of a linkage
-            at a dead centre, if their locks reduce the mobility.
+            If locks of joints at rest to first order in the reference configuration, such as the rocker of a
+            linkage at a dead centre, reduce the mobility.
 
         See Also
         --------
@@ -1210,7 +1210,7 @@ class Mechanism(Printable, MechanismDescription):
     def save(
         self, path: str | os.PathLike[str], *, polynomials: PolynomialMap | Sequence[PolynomialMap] = ()
     ) -> None:
-        """Write the mechanism to a file, whose suffix selects the format; a TOML file reads back equal.
+        """Write the mechanism to a file; its suffix selects the format. A TOML file reads back equal.
 
         Parameters
         ----------
@@ -1222,7 +1222,7 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         InputError
-            For another suffix.
+            If the file has another suffix.
         ModelFileError
             If the file cannot be written; an existing file stays unchanged.
         ModelError
@@ -1279,11 +1279,11 @@ class Mechanism(Printable, MechanismDescription):
         Raises
         ------
         UnknownNameError
-            For a number that the description does not have, with the candidates.
+            If the description has no such number; the error has the candidates.
         InputError
-            For a result that is not an array of numbers, or real although its mechanism carries a step; for
-            computations that do not support complex steps: `joint_forces`, `pose`, ``prepare.position()``,
-            and closures of rounded dimensions (closure_tolerance).
+            If the result is not an array of numbers, or is real although the mechanism carries a step. Also
+            for computations that do not support complex steps: `joint_forces`, `pose`,
+            ``prepare.position()``, and closures of rounded dimensions (closure_tolerance).
         SingularError
             If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes
             it rigid, and there is no derivative.

@@ -27,7 +27,7 @@ _Names = str | Iterable[str]
 
 
 class Questions(Hinting):
-    """Base class of questions as methods, whose attribute errors suggest the name that kic uses."""
+    """Base class of namespaces of questions; errors for unknown attributes suggest the name in kic."""
 
     _counterparts: ClassVar = {
         **dict.fromkeys(("jacobian", "hessian", "forward_kinematics", "fk"), "coefficients(of)"),
@@ -155,7 +155,7 @@ class Evaluators(Questions):
         wrt: _Names | None = None,
         effort: bool = False,
     ) -> RedundancyEvaluator:
-        """Return an evaluator of rates, and with `order` 2 of accelerations, that attain those of rows `of`.
+        """Return an evaluator of rates and, with `order` 2, accelerations for a motion of rows `of`.
 
         With `effort`, the efforts are evaluated as well.
         """

@@ -109,5 +109,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the classes."""
+    """Return the names of the classes."""
     return __all__

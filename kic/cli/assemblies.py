@@ -44,9 +44,9 @@ def assemblies(
 ) -> None:
     """Print the assembly modes of MODEL for given inputs.
 
-    A quick search from random starts may miss some. With --complete, all complex solutions of the closure
-    equations are collected, and the evidence that none is missing is printed. The table has at most 100
-    assembly modes, --json all of them.
+    A quick search from random starts may miss solutions. With --complete, all complex solutions of the
+    closure equations are collected, and the evidence that none is missing is printed. The table has at most
+    100 assembly modes, --json all of them.
 
     \b
       kic assemblies four-bar --at A=70deg

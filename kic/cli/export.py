@@ -132,7 +132,7 @@ def export(
 def _question(
     mechanism: Mechanism, question: str, to: str, given: Mapping[str, Any]
 ) -> Callable[..., ExportedQuestion]:
-    """Return the method of a question; raise an error for an unknown one, and for options without effect."""
+    """Return the method of a question; raise an error for unknown questions, and options without effect."""
     known = [name for name in dir(type(mechanism.export)) if name[0] != "_"]
     if question not in known:
         raise parsing.usage_error(f"must be one of {', '.join(known)}, got {question}.", "--question")

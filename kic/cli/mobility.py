@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def mobility(request: parsing.Request, as_json: bool) -> None:
     """Print the degrees of freedom of MODEL and their derivation.
 
-    List the closure conditions of each part, the redundant ones, the result of the finite-mobility analysis
-    and the passive degrees of freedom.
+    List the closure conditions of each part, the redundant conditions, the result of the finite-mobility
+    analysis and the passive degrees of freedom.
 
     \b
       kic mobility bricard
@@ -43,7 +43,7 @@ def mobility(request: parsing.Request, as_json: bool) -> None:
 
 
 def _data(account: Mobility) -> dict[str, Any]:
-    """Return the account as plain values."""
+    """Return the mobility account in types of JSON."""
     return {
         "summary": account.summary(),
         "dof": account.dof,

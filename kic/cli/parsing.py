@@ -66,7 +66,7 @@ class Request:
 
 
 def configuration_options(command: Callable[..., None]) -> Any:
-    """Add MODEL, ``--at``, ``--near`` and ``--limits`` to a command, which receives them as a `Request`."""
+    """Add MODEL, ``--at``, ``--near`` and ``--limits`` to a command that receives them as a `Request`."""
 
     @wraps(command)
     def run(model: str, given: tuple[str, ...], near: tuple[str, ...], limits: bool, **options: Any) -> None:
@@ -86,7 +86,7 @@ class OutputFile(click.Path):
     """Type of an option that names a file to write; names that no system accepts are errors."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name of the file."""
+        """Return the name of a file; fail if no system accepts it."""
         if "\0" in os.fspath(value):
             self.fail(f"{value!r} cannot name a file.", param, ctx)
         return super().convert(value, param, ctx)

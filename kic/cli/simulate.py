@@ -245,7 +245,7 @@ def _summary(run: Simulation, outputs: list[str]) -> Summary:
 
 
 def _data(run: Simulation, outputs: list[str]) -> dict[str, Any]:
-    """Return the numbers as plain lists."""
+    """Return the run in types of JSON."""
     from kic.report.report import plain_lists
 
     energy = ["kinetic", "potential", "magnetic", "work", "applied", "electrical"]

@@ -48,7 +48,7 @@ def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mech
     There is one plot for each unit of the rows that change, then of the inertias I*_kk, then of the holding
     effort −Tᴸ of the coordinate, if masses and loads are given. Efforts, rates and powers of declared
     actuators follow, for a slow motion. Rows without a value are ignored. In an open chain a coordinate
-    changes the inertia of the preceding ones, not its own.
+    changes the inertia of the preceding coordinates, not its own.
     """
     u, values = mechanism.units, {row: _values(span.configuration, row) for row in rows if row != span.name}
     known = {row: y for row, y in values.items() if y is not None}
@@ -188,7 +188,7 @@ def _degrees(span: CoordinateRange) -> Any:
 
 
 def _set_ordinate(axes: Any, y: np.ndarray, from_zero: bool) -> bool:
-    """Set limits of the ordinate that cut off poles; return True if they do."""
+    """Set limits of the ordinate that cut off poles; return True if values are cut off."""
     typical, finite = max(float(np.nanmedian(np.abs(line))) for line in y), y[np.isfinite(y)]
     if not typical:
         return False

@@ -19,7 +19,7 @@ STEPS_PER_SIDE = 60
 
 @dataclass(frozen=True, eq=False)
 class CoordinateRange:
-    """Configurations along one coordinate, with the rest fixed."""
+    """Configurations along one coordinate; the other coordinates are fixed."""
 
     name: str
     unit: str
@@ -33,7 +33,7 @@ class CoordinateRange:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """First and last value that was reached."""
+        """First and last values that were reached."""
         there = self.values[self.configuration.ok]
         return float(there[0]), float(there[-1])
 
@@ -44,7 +44,7 @@ class CoordinateRange:
 
 
 def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> list[CoordinateRange]:
-    """Move each coordinate alone about a single configuration.
+    """Return the range of each coordinate, moved alone from a single configuration.
 
     The list is empty for a closed mechanism with a coordinate that has no value, such as that of a spherical
     joint. Paths of closed mechanisms end at the limits of their branch.

@@ -62,7 +62,7 @@ class ParallelMap:
 
 
 def _cloudpickle() -> Callable[[Any], bytes] | None:
-    """Return the function that pickles functions by value, or None if it is not installed."""
+    """Return the function of cloudpickle that pickles functions by value, or None without cloudpickle."""
     try:
         return import_module("cloudpickle").dumps
     except ImportError:
@@ -72,8 +72,8 @@ def _cloudpickle() -> Callable[[Any], bytes] | None:
 def pickled(shared: Any, by_name: bool) -> bytes:
     """Return the shared data as bytes for other processes.
 
-    Functions of the session are sent by value if cloudpickle is installed; with `by_name` only those that
-    have no name, such as lambdas. Raise `InputError` if something cannot be pickled.
+    Functions of the session are sent by value if cloudpickle is installed; with `by_name`, only functions
+    without a name, such as lambdas. Raise `InputError` if something cannot be pickled.
     """
     by_value, errors = _cloudpickle(), []
     order = [pickle.dumps, by_value] if by_name else [by_value, pickle.dumps]

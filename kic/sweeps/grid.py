@@ -48,7 +48,7 @@ class Grid:
         return np.argsort(squared, kind="stable")
 
     def neighbours(self) -> np.ndarray:
-        """Return the neighbours of each cell, (cells, 2 axes): before and after on each axis, or -1."""
+        """Return the neighbours (cells, 2 axes) of each cell: before and after it on each axis, or -1."""
         cells = np.arange(self.size).reshape(self.shape)
         neighbours = np.full((*self.shape, 2 * len(self.shape)), -1)
         for axis in range(len(self.shape)):
@@ -62,7 +62,7 @@ class Grid:
 def make_grid(grid: Any) -> Grid:
     """Return a grid from a dict of names to lists, which are axes, or single values, which are fixed.
 
-    Raise `InputError` for anything else, axes that are not monotonic, or no axis.
+    Raise `InputError` for other types, or if an axis is not monotonic, or there is no axis.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 The first cell is reached from the start. Each closed cell then starts its neighbours, in waves. A cell is
 closed from the first neighbour that a continuation path connects to it (see `kic.transfer.continuation`), so
-no dead centre is crossed. Cells that a single certified Newton step reaches come first. The rest follow in
-several steps, which takes long where no configuration exists. The neighbour that closes a cell depends on the
-grid alone, not on the executor.
+no dead centre is crossed. Cells that a single certified Newton step reaches come first. The others are tried
+in several steps; this takes long where no configuration exists. The neighbour that closes a cell depends on
+the grid alone, not on the executor.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GridContinuation:
     def run(
         self, near: Configuration | None, continue_cells: Continue, report: Callable[[float], None]
     ) -> None:
-        """Close all cells that are connected to the first one over the grid.
+        """Close all cells that are connected to the first cell over the grid.
 
         Raise `ConfigurationError` if no cell can be reached from the start.
         """
@@ -100,7 +100,7 @@ class GridContinuation:
         return float(turn[0, ball.components.index(name)])
 
     def _close_first(self, near: Configuration | None, continue_cells: Continue) -> int:
-        """Close the cell nearest to the start that permits it, and return its index."""
+        """Close the nearest cell that can be reached from the start, and return its index."""
         start, _ = initial_states(self.model, near)
         here = Configuration(self.model, (), start.reshape(1, -1))
         order = self.grid.by_distance({name: self._value(here, name) for name in self.grid.axes})

@@ -63,7 +63,7 @@ class Metric:
         return self.function(c, **self.arguments)
 
     def unit(self, description: MechanismDescription) -> str:
-        """Return the unit; '' for none."""
+        """Return the unit of the metric; '' if it has no unit."""
         return self.unit_function(description, **self.arguments) if self.unit_function else ""
 
 
@@ -296,7 +296,7 @@ def force(
 
     With the static efforts h and the limits L, a force f along the unit vector d requires h + Gᵀ d f. The
     margin is the largest f for which no effort exceeds its limit. Without a direction it is the margin in the
-    worst direction, min (Lₙ − |hₙ|)/‖Gₙ‖. NaN where the limits do not hold the load itself.
+    worst direction, min (Lₙ − |hₙ|)/‖Gₙ‖. It is NaN where the load itself exceeds the limits.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def force(
     effort_limits : dict of str to float, or (M,) array_like
         Largest effort of each coordinate.
     direction : (P,) array_like, optional
-        Components along these rows (angular ones times `length`).
+        Components along these rows (angular components times `length`).
     wrt, length
         As in `Configuration.ellipsoid`.
     load : bool
@@ -329,8 +329,8 @@ def force(
 def assembly_modes(*of: str) -> Metric:
     """Return the metric "assembly modes": the number of real solutions for the values of rows or poses.
 
-    All complex solutions are collected, as by ``assembly_modes(…, complete=True)``. NaN where the search is
-    incomplete, and for configurations without a solution. Limits do not apply.
+    All complex solutions are collected, as by ``assembly_modes(…, complete=True)``. The metric is NaN where
+    the search is incomplete, and for unsolved configurations. Limits do not apply.
 
     Parameters
     ----------

@@ -40,12 +40,12 @@ class Sweep(Printable, Tabular):
     reached : (...) bool
         Cells that have a configuration, on the branch of the start and within limits.
     reasons : (...) of str
-        Reason that a cell has no configuration, or a metric is undefined; '' otherwise.
+        Reason why a cell has no configuration, or a metric is undefined; '' otherwise.
     sides : dict of (str, str) to (...) ndarray
         For a metric and the rows on which it depends ("inputs A, E"), a determinant that changes its sign
         where they are singular.
     stopped : str
-        Reason why the sweep ended early; '' if it did not.
+        Reason why the sweep ended early; '' for a complete sweep.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Sweep(Printable, Tabular):
         Parameters
         ----------
         of : str, optional
-            The metric; by default the only one.
+            The metric; by default the only metric.
         at : dict of str to float, optional
             Values at which axes that are not shown are cut; the nearest cell is used.
         bounds : (lower, upper), optional
@@ -146,8 +146,8 @@ class Sweep(Printable, Tabular):
         Raises
         ------
         InputError
-            For more than two axes that are not cut, a cut beyond the grid, values that are not scalars, or if
-            there is nothing to show.
+            If more than two axes are not cut, a cut is beyond the grid, values are not scalars, or there is
+            nothing to show.
         """
         if of is None:
             if len(self.values) != 1:

@@ -266,7 +266,7 @@ class Part:
 
 
 class SolidScene:
-    """Solids of a mechanism: parts that move with bodies, and those that connect two bodies.
+    """Solids of a mechanism: parts that move with bodies, and solids that connect several bodies.
 
     `size` is the radius of a joint, `extent` (2, 3) the lower and upper corner of the solids and the
     `visuals`, `view` the default view of a drawing.
@@ -327,7 +327,7 @@ def displacements(configuration: Configuration) -> dict[str, np.ndarray]:
 
 
 def joined_meshes(meshes: Sequence[Mesh]) -> Mesh:
-    """Join meshes to one."""
+    """Join meshes to one mesh."""
     starts = np.cumsum([0, *(len(one.vertices) for one in meshes)])
     faces = [one.faces + start for one, start in zip(meshes, starts, strict=False)]
     return Mesh(np.concatenate([one.vertices for one in meshes]), np.concatenate(faces))

@@ -50,7 +50,7 @@ class Viewer:
         The configuration that is shown.
     frames : Configuration or None
         Configurations (F,) of a motion. After a change in the viewer, these are configurations of the changed
-        mechanism with the same values of the drivers; those out of reach are not `ok`.
+        mechanism with the same values of the drivers; members out of reach are not `ok`.
     t : (F,) or None
         Times of the frames, if known.
     """
@@ -291,14 +291,14 @@ class Viewer:
 
 
 def _put(bodies: Mapping[str, Any], displacements: Mapping[str, np.ndarray]) -> None:
-    """Move the frames of bodies."""
+    """Move the frames of bodies to their displacements."""
     turns = quaternion_from_matrix(np.stack([displacements[body][:3, :3] for body in bodies]))
     for (body, node), wxyz in zip(bodies.items(), turns, strict=True):
         node.position, node.wxyz = displacements[body][:3, 3], wxyz
 
 
 def _paint(colour: Colour, opacity: float | None = None) -> dict[str, Any]:
-    """Return the colour of a mesh as arguments."""
+    """Return the colour and opacity of a mesh as arguments for viser."""
     opacity = opacity or (colour[3] if colour[3] < 1 else None)
     return {"color": tuple(round(255 * c) for c in colour[:3]), "opacity": opacity, "side": "double"}
 

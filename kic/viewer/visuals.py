@@ -37,7 +37,7 @@ _NO_COLOUR = (0.5, 0.5, 0.5, 1.0)
 
 
 class Shape(NamedTuple):
-    """Mesh in a frame (4, 4) of a link, or the reason why there is none."""
+    """Mesh in a frame (4, 4) of a link, or the reason why it is not shown."""
 
     link: str
     pose: np.ndarray
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
 
 
 class Folders:
-    """Directories of mesh files: that of a model file, or of its package, and `further` ones."""
+    """Directories of mesh files: that of a model file, or of its package, and `further` directories."""
 
     def __init__(self, file: str | os.PathLike[str], further: Iterable[str] = ()) -> None:
         self.further = [Path(one).resolve() for one in further]
@@ -62,8 +62,8 @@ class Folders:
     def find(self, name: str) -> Path | None:
         """Return the file of a mesh, or None if no directory contains it.
 
-        Names are relative to the file, to the directories above it in its package, or to further ones. Files
-        elsewhere, to which a name, an address or a symbolic link may refer, are not read.
+        Names are relative to the file, to the directories above it in its package, or to further directories.
+        Files elsewhere, to which a name, an address or a symbolic link may refer, are not read.
         """
         scheme, _, path = name.rpartition("://")
         if scheme in ("http", "https"):
@@ -92,7 +92,7 @@ def _folders_of_package(folder: Path) -> list[Path]:
 def visual_parts(
     mechanism: Mechanism, file: str | os.PathLike[str], further: Iterable[str] = ()
 ) -> tuple[list[Part], list[str]]:
-    """Return the visual meshes of the links of a file as parts, and the reasons that others are not shown.
+    """Return the visual meshes of the links of a file as parts, and the reasons why others are not shown.
 
     Links are found by the frames that import gives them; links without a frame are omitted. `further` are
     directories that meshes may be read from.
@@ -217,7 +217,7 @@ def _mesh(kind: str, size: Any) -> Mesh | str:
 
 
 def _read(name: str, folders: Folders, scale: tuple[float, ...]) -> Mesh | str:
-    """Return the mesh of a file, or the reason why there is none."""
+    """Return the mesh of a file, or the reason why it cannot be read."""
     file = folders.find(name)
     if file is None:
         return _NOT_FOUND
