@@ -990,7 +990,7 @@ class Configuration(Printable, Tabular, Animated):
         effort : (..., A) array_like, or dict of str to (...) array_like, optional
             Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
             efforts. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
-            name, zero for the rest; without `actuators`, its names are the actuators.
+            name, zero for the others; without `actuators`, its names are the actuators.
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
         applied : dict of str to (..., 3) array_like, optional
@@ -1144,7 +1144,7 @@ class Configuration(Printable, Tabular, Animated):
         ----------
         effort : (..., M) array_like, or dict of str to (...) array_like
             Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`. A dict
-            gives efforts at rows by name, zero at the rest.
+            gives efforts at rows by name, zero at other rows.
         actuators : str or list of str, optional
             Rows where efforts act, (A,): joints (also those that are cut), distances, rows of points or
             bodies; by default the actuators of the mechanism.
@@ -1728,7 +1728,7 @@ class Configuration(Printable, Tabular, Animated):
         ------
         InputError
             If there are no motors, a shape is wrong, jerks are missing, the motors cannot produce the motion,
-            or there are more motors than degrees of freedom, which leaves torques undetermined.
+            or there are more motors than degrees of freedom, so that torques are undetermined.
         SingularError, InertiaError
             As `dynamics`; also if motors depend on one another.
 

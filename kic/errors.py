@@ -25,7 +25,7 @@ def printable(text: str) -> str:
 
 
 def shorten_words(text: str) -> str:
-    """Return a text of bounded length: long quotations and words, and then the text, keep their ends."""
+    """Return a text of bounded length; the middle of long words, quotations and texts is omitted."""
     text = _LONG.sub(lambda found: f"{found[0][:200]}…{found[0][-50:]}", text)
     return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - 501]}…{text[-500:]}"
 
@@ -189,7 +189,7 @@ def batch_indices(members: Any, batch: tuple[int, ...]) -> Iterator[None]:
 
 @contextmanager
 def at_times(times: Any) -> Iterator[None]:
-    """Add the time to errors raised inside: one time, or those (n, ...) of the first axes of a batch."""
+    """Add the time to errors raised inside, from one time or times (n, ...) of the first axes of a batch."""
     try:
         yield
     except KicError as error:

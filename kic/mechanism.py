@@ -373,7 +373,7 @@ class Mechanism(Printable, MechanismDescription):
             One configuration, the first start; solutions are sorted by the distance of their joints from it.
             By default the reference configuration.
         starts : int
-            Number of starts: `near`, and random ones. In a batch, this is the number at the first member;
+            Number of starts: `near`, and random starts. In a batch, this is the number at the first member;
             others have an eighth (at least 8), and the solutions of their neighbours.
         rng : int or numpy Generator
             Seed of the random starts.
@@ -386,7 +386,7 @@ class Mechanism(Printable, MechanismDescription):
             of a platform are combined.
         certify : bool
             With ``complete=True``, True to follow the paths to the values once more in steps that are proved
-            not to jump, which takes 0.01 to 1 s for each path. Solutions are certified in any case.
+            not to jump; this takes 0.01 to 1 s for each path. Solutions are certified in any case.
         time_limit : float, optional
             With ``complete=True``, the time (s) after which loops and paths end; the result then states that
             it is incomplete. A later call continues, also after a KeyboardInterrupt.
@@ -674,7 +674,7 @@ class Mechanism(Printable, MechanismDescription):
             True to include rotors and damping of motors in the modes, as in `Configuration.dynamics`.
         stable : bool
             True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
-            accepted, including unstable ones.
+            accepted, even if it is unstable.
         limits
             As in `at`; an equilibrium beyond them is an error.
 
@@ -1072,7 +1072,7 @@ class Mechanism(Printable, MechanismDescription):
         UnknownNameError
             If there is no such part.
         ModelError
-            If a remaining part refers to a removed one.
+            If a remaining part refers to a removed part.
 
         Examples
         --------

@@ -98,7 +98,7 @@ def _counted(kind: str, operation: Callable[..., float]) -> Any:
 
 
 def _comparison(relation: Callable[[float, float], bool]) -> Any:
-    """Return a comparison, which is not counted."""
+    """Return a comparison that is not counted."""
 
     def compared(self: CountingScalar, other: SupportsFloat) -> bool:
         return relation(self.value, float(other))

@@ -127,7 +127,7 @@ def _moved(mechanism: Mechanism, configuration: Configuration, text: str, limits
 
 
 def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuration:
-    """Return the configurations, without the last one if it equals the first."""
+    """Return the configurations, without the last if it equals the first."""
     import numpy as np
 
     from kic.configuration import Configuration, flat_states, model_of

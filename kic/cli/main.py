@@ -109,7 +109,7 @@ def _with_option_names(group: click.Group, ctx: click.Context, error: KicError) 
 
 
 def _discard_output() -> None:
-    """Discard buffered output, which would fail again when the interpreter ends."""
+    """Discard buffered output, because writing it would fail again when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):  # the stream is missing or has no descriptor
@@ -179,8 +179,8 @@ def main(ctx: click.Context) -> None:
     Enable shell completion of commands, models and names (zsh and fish: kic completion --help):
       eval "$(kic completion bash)"
 
-    Without a library of kernels, as in a checkout, the first call compiles them for this machine, which takes
-    several seconds, once; a line on stderr reports it. kic warm-up compiles all of them.
+    Without a library of kernels, as in a checkout, the first call compiles them once for this machine, in
+    several seconds; a line on stderr reports it. kic warm-up compiles all of them.
 
     Exit codes: 0, success; 1, error; 2, misuse of a command or an option; 130, interrupted (Ctrl-C); 141,
     closed pipe, as in kic list | head -1. Errors are printed to stderr with their cause and remedy; stdout

@@ -1,4 +1,4 @@
-"""Command `kic warm-up`, which compiles all kernels."""
+"""Command `kic warm-up`: compilation of all kernels."""
 
 from __future__ import annotations
 

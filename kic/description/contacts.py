@@ -35,7 +35,7 @@ class Contact:
     "friction" and "pinned" keep the two contact points together, like a ball joint. A "soft" finger also
     prevents spin about the normal, like a universal joint whose axes are the tangents, the first carried by
     the second body. Bodies may tilt by any angle, and half a turn of spin is another assembly mode. They do
-    not roll: contact points are fixed in both bodies, which sets the second-order terms. The contact point
+    not roll: contact points are fixed in both bodies, and this sets the second-order terms. The contact point
     without friction is fixed in the first body and slides on the tangent plane of the second.
 
     Contacts do not belong to the spanning tree. An object in a hand, or a trunk on its legs, needs its own

@@ -216,7 +216,7 @@ class MechanismDescription:
                 assign(self, **{key: self._checked_rows(label, key, given, rows)})
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without caches, which copies and pickles compute again."""
+        """Return the state without caches; copies and pickles compute these again."""
         left_out = ("_coordinates_rows", "_actuators_rows")  # made from the names
         return {key: x for key, x in without_caches(self).items() if key not in left_out}
 

@@ -8,8 +8,8 @@ arithmetic encloses its Jacobian W on a tube of radius τ about X. With C, the i
     y - C (r(X + y) - (0, q)) = -C (r(X) - (0, q)) + (I - C W) y .
 
 If the right-hand side is inside the tube, each q of the cell has exactly one closed state in it (Krawczyk). X
-is continuous, so that the states of all cells are one branch. They are within η of X, which encloses the
-third derivatives of the rows on the cell. Values and two derivatives at its centre complete the Taylor
+is continuous, so that the states of all cells are one branch. They are within η of X; the third derivatives
+of the rows are enclosed over these states. Values and two derivatives at its centre complete the Taylor
 series, with all rounding errors, of the row less its polynomial. Loops that q does not move are at rest, and
 are omitted unless the row depends on them.
 

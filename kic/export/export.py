@@ -153,7 +153,7 @@ class ExportedForwardDynamics(ExportedQuestion):
     """Forward dynamics ready for a target, including FMUs; made by `Mechanism.export`."""
 
     def to_fmu(self) -> FMU:
-        """Return an FMU of FMI 3.0, whose method `save` writes the file.
+        """Return an FMU of FMI 3.0; its method `save` writes the file.
 
         Efforts are inputs; coordinates and rates are states. Loops are always closed, because importers
         integrate coordinates. With ``derivatives=1`` it has the directional and adjoint derivatives of FMI.

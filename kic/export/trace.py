@@ -340,7 +340,7 @@ class Trace:
         """Compute the entries of the outputs in the arithmetic of any library.
 
         `functions` has cos, sin, sqrt, abs, arctan2, minimum and maximum; `inputs` are entries of the inputs.
-        With `large`, results are released after their last use, which costs time for small arrays.
+        With `large`, results are released after their last use; for small arrays this costs time.
         """
         f: dict[str, Callable[..., Any]] = {
             "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,

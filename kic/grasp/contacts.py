@@ -147,7 +147,7 @@ def contact_names(names: Any, count: int) -> tuple[str, ...]:
 def coefficient(
     name: str, value: Any, kinds: tuple[str, ...], needed: tuple[str, ...], without: str
 ) -> np.ndarray:
-    """Return coefficients (..., K): positive for kinds that need them, zero for the rest."""
+    """Return coefficients (..., K): positive for kinds that need them, zero for other kinds."""
     uses = np.array([kind in needed for kind in kinds])
     if not uses.any():
         return np.zeros(len(kinds))
@@ -325,7 +325,7 @@ class ContactSet(Printable):
         self.map = self.basis @ np.swapaxes(self.columns, -1, -2)
 
     def replaced(self, **changes: Any) -> ContactSet:
-        """Return the contacts with some arguments of `ContactSet` replaced; the rest are kept.
+        """Return the contacts with some arguments of `ContactSet` replaced; the others are kept.
 
         Examples
         --------

@@ -122,7 +122,7 @@ class GraspMotion(Batched):
         return remarks(self.contacts, self._pressed, self.pulling, self.slipping)
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return tables of the fingers, the object and the contact loads, with remarks."""
         sheet = Summary(f"motion of '{self.body}' in its grasp")
         index = sheet.member(self.batch)
         if index is not None:

@@ -32,7 +32,7 @@ GRIP_MULTIPLIER_RTOL = 1e-6
 
 @dataclass(frozen=True)
 class Fingers:
-    """Joints of the fingers of one grasp, whose efforts own + Jᵀ f lie between low and high."""
+    """Joints of the fingers of one grasp; their efforts own + Jᵀ f lie between low and high."""
 
     J: np.ndarray
     low: np.ndarray

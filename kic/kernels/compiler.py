@@ -87,7 +87,7 @@ class _UnloadedLibrary(JITCodeLibrary):
 
 
 class _HelperLibrary(_UnloadedLibrary):
-    """Code of a helper, which is optimized and translated only within the kernels that use it.
+    """Code of a helper that is optimized and translated only within the kernels that use it.
 
     Numba would do both for every function at every level of calls, although only entries are called from
     outside. This would take longer than compiling the kernels.

@@ -77,8 +77,8 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
     """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns g_n stay in
-    the frames' table for the higher orders. With `ordered` every permutation is computed, which paths with
-    ball joints require; otherwise one pair or triple gives all its permutations.
+    the frames' table for the higher orders. With `ordered`, as required for paths with ball joints, every
+    permutation is computed; otherwise one pair or triple gives all its permutations.
     """
     size = cols.shape[0]
     n = frame

@@ -42,7 +42,7 @@ _lock = RLock()
 
 
 def compiler() -> Any:
-    """Return the module that compiles kernels, which needs Numba."""
+    """Return the module that compiles kernels, after its queue of marks; raise an error without Numba."""
     try:
         from kic.kernels import compiler as found
 

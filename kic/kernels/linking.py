@@ -1,4 +1,4 @@
-"""Linking of compiled kernels to a library, which processes load without Numba; see `kic.kernels.library`.
+"""Linking of compiled kernels to a library that processes load without Numba; see `kic.kernels.library`.
 
 It needs a C compiler and the Python headers. ``library.c`` calls kernels from Python.
 """

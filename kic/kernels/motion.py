@@ -5,8 +5,8 @@ of its parent. The closure rows give the series of the tree's coordinates by the
 φ̇ = [q̇; 0], G^w φ̈ = [q̈; 0] - H^w(φ̇, φ̇), and likewise to third order. The Newton–Euler equations then
 give efforts τ of the tree, and T = Aᵀ τ. No tensor of second order is formed.
 
-Helpers that an entry calls once are `inlined`: a call copies the structures of all passed tables, which costs
-as much as the arithmetic of a small mechanism.
+Helpers that an entry calls once are `inlined`: a call copies the structures of all passed tables, at the cost
+of the arithmetic of a small mechanism.
 """
 
 from __future__ import annotations

@@ -579,8 +579,8 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
 def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
     """Perform `closing`, with the kept system of an earlier call.
 
-    If a member starts at the same state as the previous one, the system of that state is reused, even across
-    calls unless `forget` is called.
+    If a member starts at the same state as the previous member, the system of that state is reused, even
+    across calls unless `forget` is called.
     """
     mobile, height, left_out, count = (
         plan[0, lay.COLUMNS],

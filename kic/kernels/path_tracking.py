@@ -251,7 +251,7 @@ def path_tracking(
 
     Return the number of steps. `shares` (B,) become 1 for complete paths, -1 for paths that end at infinity,
     else the completed share. `rows` (P, 4) and `scales` (P, 2), a scale and the reference value, are the
-    equations, linear ones last. `used` (n,) are their items. `mix` (U, C) has the coefficients of
+    equations, the linear equations last. `used` (n,) are their items. `mix` (U, C) has the coefficients of
     combinations of the C other rows, divided by the scales. `ties` (T, 2) and `ratios` (T,) are the entries
     of N and E. `whole` (2, U) is scratch.
     """

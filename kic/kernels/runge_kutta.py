@@ -174,7 +174,7 @@ def add_motors(size, start, motors, shafts, supply, x, T, rate):
 
 @helper
 def driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
-    """Write accelerations due to efforts, including prescribed ones; return False if I* is singular."""
+    """Write accelerations due to efforts, and prescribed accelerations; return False if I* is singular."""
     square, first = size * size, 2 * size
     copy_range(solved, 0, T, first, square)
     for i in range(size):

@@ -1,4 +1,4 @@
-"""A second process, which compiles parts of a kernel into the cache while the first compiles the rest.
+"""Second process that compiles parts of a kernel into the cache while the first compiles the rest.
 
 Commands allow it. A program that uses kic as a library must request it.
 """

@@ -135,7 +135,7 @@ def first_motion(cols, F, x, Z, width, size):
 
 @helper
 def bare_frames(cols, geometry, items, bodies, bare):
-    """Mark frames that carry nothing away from their origin, whose N is not needed."""
+    """Mark frames whose N is not needed, because they carry nothing away from their origin."""
     for n in range(cols.shape[0]):
         bare[n] = 1
     for i in range(bodies.shape[0]):

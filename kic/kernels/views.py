@@ -8,8 +8,8 @@ from kic.kernels.jit import extension
 def table(a, start, rows, width):
     """Return a view (rows, width) of a contiguous array (n,) from an index on.
 
-    The compiled version does not check bounds. Numba's `reshape` is a function call, which costs half as much
-    as computing a frame.
+    The compiled version does not check bounds. Numba's `reshape` is a function call, at half the cost of
+    computing a frame.
     """
     return a[start : start + rows * width].reshape(rows, width)
 

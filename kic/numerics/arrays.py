@@ -149,7 +149,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def ordinary(name: str, a: np.ndarray) -> np.ndarray:
-    """Return numbers whose squares and cubes are finite; larger ones raise `InputError`, NaN passes."""
+    """Return numbers whose squares and cubes are finite; larger numbers raise `InputError`, NaN passes."""
     size = float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
     if size > ARGUMENT_MAX:
         rule = f"must not exceed {ARGUMENT_MAX:g}"

@@ -1,4 +1,4 @@
-"""Cached properties of objects, which copies and pickles omit."""
+"""Cached properties of objects, omitted in copies and pickles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def without_caches(owner: Any) -> dict[str, Any]:
-    """Return the state of an object without its cached properties, which copies compute again.
+    """Return the state of an object without its cached properties; copies compute these again.
 
     Classes use it as their ``__getstate__``.
     """

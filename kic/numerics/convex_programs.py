@@ -95,8 +95,8 @@ def minimize_largest_share(
 
     The share of an effort is T/upper or T/lower, depending on its sign. The solution is the strict Chebyshev
     approximation of Rice, which is unique. A linear program gives the largest share and, by its multipliers,
-    the efforts that attain it in every solution. These are fixed, and the process repeats for the rest.
-    Return None if no efforts lie within the bounds.
+    the efforts that attain it in every solution. These are fixed, and the process repeats for the other
+    efforts. Return None if no efforts lie within the bounds.
     """
     size = np.maximum(np.abs(lower), np.abs(upper))
     # rows a z + c ≤ t for shares, a z + c ≤ 0 for bounds of the other sign

@@ -106,7 +106,7 @@ class Table:
 
     @property
     def _seen(self) -> list[int]:
-        """List of columns except separators, which become borders."""
+        """List of the columns, without separators; these become borders."""
         return [k for k in range(len(self.columns)) if self.columns[k] != BAR]
 
     def _styled(self, k: int) -> str:
@@ -307,11 +307,11 @@ class Hinting:
 
 
 class Printable(Hinting, OneLine, ABC):
-    """Base class of results with a `summary`, which notebooks show as HTML."""
+    """Base class of results with a `summary` that notebooks show as HTML."""
 
     @abstractmethod
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return labelled tables of the results."""
 
     def _repr_html_(self) -> str:
         return self.summary().html()

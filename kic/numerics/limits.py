@@ -25,7 +25,7 @@ def bounds(
     A scalar bounds all magnitudes, (A,) numbers bound one each, and (2, A) or (2, 1) are lower and upper
     limits. A dict gives a scalar or a pair by name; a name of w labels, at its `places`, takes (w,) or (2, w)
     numbers. Other labels are unlimited. With `rest`, 0 must lie within the limits. With `batch`, (2, ..., A)
-    give limits (..., A), and a lower limit may equal the upper one.
+    give limits (..., A), and a lower limit may equal the upper limit.
 
     Raises
     ------

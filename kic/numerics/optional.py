@@ -1,4 +1,4 @@
-"""Imports of optional packages, with the command that installs a missing one in the error."""
+"""Imports of optional packages; the error has the command that installs a missing package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kic.errors import InputError, MissingExtraError, short_repr
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:
-    """Import a module of an optional package, which an extra of kic installs.
+    """Import a module of an optional package that an extra of kic installs.
 
     Raise `MissingExtraError` if it is not installed; the message begins with `purpose`, such as "Drawings
     require Matplotlib". Raise `InputError` if the environment prevents the import of Matplotlib.

@@ -181,7 +181,7 @@ class DataTable(Printable):
         return xarray.Dataset(made, coordinates, {"title": self.title})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file, whose first line has names and units; no other package is required.
+        """Write a CSV file with names and units in the first line; no other package is required.
 
         Names and labels that begin with one of ``= + - @ '``, also in full width, and are not numbers are
         prefixed with an apostrophe, because spreadsheets would evaluate them as formulas.
@@ -218,7 +218,7 @@ _FORMULAS = tuple("=+-@＝＋－＠'")
 
 
 def _cell(x: Any) -> Any:
-    """Return a Python number, which is written with all digits, or a text; NaN becomes an empty cell."""
+    """Return a cell of a CSV file: a Python number with all digits, an escaped text, or '' for NaN."""
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULAS) and not _is_number(value) else value

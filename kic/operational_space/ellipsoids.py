@@ -303,7 +303,7 @@ class Ellipsoid(Printable):
         return (shares**2).sum(axis=-1)
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return tables of the semi-axes, the axes and the measures."""
         sheet = Summary(f"{self.kind} ellipsoid of {', '.join(self.rows)}")
         sheet.say(KINDS[self.kind])
         index = sheet.member(self.batch)

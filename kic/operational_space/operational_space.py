@@ -33,7 +33,7 @@ class TaskEvaluator(Evaluator):
     """Evaluator of a task: a kernel on the tables of rows and dynamics of a program.
 
     `_entry` is the kernel. Arguments `_batched` are sliced for threads if they have more than one member. The
-    argument `_workspace` is scratch memory, and the last one receives the results.
+    argument `_workspace` is scratch memory, and the last argument receives the results.
     """
 
     _entry: str
@@ -240,7 +240,7 @@ class OperationalSpace(Printable):
         return arrays
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return tables of Λ, μ, p and the consistent inverse."""
         sheet = Summary(f"operational space of {', '.join(self.rows)}")
         index = sheet.member(self.batch)
         if index is not None:
@@ -308,7 +308,7 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         return OperationalSpace(self.rows, self._transfer.labels, list(self._layout.split(table, batch)))
 
     def _work(self, T: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the arguments of the kernel; the last one receives the results."""
+        """Return the arguments of the kernel; the last argument receives the results."""
         if T.dtype.kind == "O":
             message = "operational_space() requires a numeric configuration, got symbols."
             raise InputError(message, key="configuration")

@@ -175,7 +175,7 @@ class RedundancyResolution(Printable):
         return dynamics.transfer(self.coefficients, left=Coefficients.identity(self.coordinates, quasi=quasi))
 
     def summary(self) -> Summary:
-        """Return labelled tables."""
+        """Return tables of the motion of the coordinates, the multipliers and the residuals."""
         sheet = Summary(f"{', '.join(self.coordinates)} for the task {', '.join(self.rows)}")
         index = sheet.member(self.batch)
         if self.damped.any():
@@ -362,7 +362,7 @@ class RedundancyEvaluator(TaskEvaluator):
         return motion
 
     def _work(self, T: np.ndarray, K: np.ndarray, members: Any = slice(None)) -> list[Any]:
-        """Return the arguments of the kernel; the last one receives the results."""
+        """Return the arguments of the kernel; the last argument receives the results."""
         if T.dtype.kind == "O":
             message = "resolve_redundancy() requires a numeric configuration, got symbols."
             raise InputError(message, key="configuration")

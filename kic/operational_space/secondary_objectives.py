@@ -101,7 +101,7 @@ class JointLimits(_QuadraticObjective):
     gain : float
         Gain of the objective.
     weights : dict of str to float, optional
-        Weights w of some rows; 1 for the rest.
+        Weights w of some rows; 1 for the other rows.
 
     Examples
     --------

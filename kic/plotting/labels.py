@@ -63,7 +63,7 @@ def labels_of(marks: Sequence[Mark], view: View, size: float, points: float) -> 
 
 
 def _body_positions(mark: Mark, p: np.ndarray) -> np.ndarray:
-    """Return positions (k, 2) for the name of a body, the preferred one first."""
+    """Return positions (k, 2) for the name of a body, the preferred position first."""
     middle = p.mean(axis=0, keepdims=True)
     if mark.kind == "wheel":
         return np.concatenate([middle + 0.6 * mark.sizes[0] * circle(12), middle])

@@ -30,7 +30,7 @@ _DARK_PAGE_LIGHTNESS_MIN = 0.58
 def inline_svg(svg: str, prefix: str, alt: str) -> str:
     """Prepare an SVG element from `Picture.svg` for a page with other pictures.
 
-    The prefix is prepended to every id, which makes ids unique within the page; `alt` is the text
+    The prefix is prepended to every id, so that ids are unique within the page; `alt` is the text
     alternative. Every colour is followed by a ``light-dark`` pair, which older browsers ignore.
 
     Examples

@@ -142,7 +142,7 @@ def _changes(y: np.ndarray, size: float, share: float = CHANGE_RTOL) -> bool:
 
 
 def _axes() -> tuple[Any, Any]:
-    """Return figure and axes of a panel; the fixed layout takes half the time of a constrained one."""
+    """Return figure and axes of a panel; the fixed layout takes half the time of a constrained layout."""
     figure = new_figure(*PANEL_SIZE)
     figure.set_layout_engine(None)
     wide, high = PANEL_SIZE

@@ -153,8 +153,8 @@ def rotation(
     Raises
     ------
     InputError
-        If there are fewer than two rotations, neighbours coincide without `times` or are half a turn apart,
-        which makes the rotation ambiguous, or the spline degenerates; and as for `spline`.
+        If there are fewer than two rotations, neighbours coincide without `times` or are half a turn apart
+        (an ambiguous rotation), or the spline degenerates; and as for `spline`.
 
     Examples
     --------

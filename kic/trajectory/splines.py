@@ -82,8 +82,8 @@ def spline(
     degree : {3, 5, 7}
         3 for continuous accelerations, 5 for continuous jerks and their rates, 7 for two more derivatives.
     ends : {"rest", "free"}
-        "rest": zero derivatives at both ends, as many as the degree allows. "free": no end conditions, which
-        suits a path to be timed by `fastest`.
+        "rest": zero derivatives at both ends, as many as the degree allows. "free": no end conditions, as for
+        a path to be timed by `fastest`.
     stops : bool or iterable of int
         Indices of points at which the motion comes to rest; True for all.
 

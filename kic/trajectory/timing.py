@@ -8,9 +8,9 @@ The time-optimal motion follows by reachability analysis (TOPP-RA), after H. Pha
 approach to time-optimal path parameterization based on reachability analysis", 2018. Between neighbouring
 grid points s̈ is constant, and limits hold at both ends of each interval. The backward pass finds the speeds
 from which the end can be reached. The forward pass takes the highest of these speeds that it can reach. Here
-s̈ is eliminated from the rows in pairs, which leaves quadratics in the speed ṡ. Terms with ṡ, from dampers
-and voltages, therefore need no approximation at the start of an interval, and the allowed speeds may form
-several ranges. At the end of an interval these terms are linearized iteratively until convergence.
+s̈ is eliminated from the rows in pairs; quadratics in the speed ṡ remain. Terms with ṡ, from dampers and
+voltages, therefore need no approximation at the start of an interval, and the allowed speeds may form several
+ranges. At the end of an interval these terms are linearized iteratively until convergence.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def fastest(
         Number of points of the path at which limits hold, in addition to its knots; they are denser at the
         ends. The error of the minimum time is of first order in the interval: about one percent for efforts
         of an arm on a winding path, less on a straight path. Between the points limits may be exceeded by an
-        amount of second order, which is ``excess``. To respect them everywhere, lower them by this amount, or
+        amount of second order, given by ``excess``. To respect them everywhere, lower them by this amount, or
         take a finer grid.
 
     Raises

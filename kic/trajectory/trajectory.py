@@ -715,9 +715,9 @@ class Trajectory(Printable):
             If times are invalid, names cannot be coordinates of the mechanism, or a coordinate belongs to a
             ball joint, because its rates are not derivatives.
         ConfigurationError
-            Where the mechanism cannot continue; it carries the configurations reached and the `time`.
+            If the mechanism cannot continue; the error has the configurations reached and the `time`.
         SingularError
-            Where the coordinates of the trajectory cannot drive the mechanism; it has the `time`.
+            If the coordinates of the trajectory cannot drive the mechanism; the error has the `time`.
 
         Examples
         --------

@@ -89,7 +89,7 @@ class Session:
         return np.array(list(found.values()))
 
     def _balls(self) -> list[Joint]:
-        """Return the spherical and free joints among the drivers, whose rotations are set as a whole."""
+        """Return the spherical and free joints among the drivers; their rotations are set as a whole."""
         joints = [j for j in self.mechanism.joints if j.type in BALL_TYPES]
         return [joint for joint in joints if set(joint.components) <= set(self.drivers)]
 
@@ -172,7 +172,7 @@ class Session:
         return balls | {name: value for name, value in wanted.items() if name not in parts}
 
     def _try(self, solve: Callable[[], Configuration]) -> bool:
-        """Set the configuration that `solve` returns or, on an error, the last one reached."""
+        """Set the configuration that `solve` returns or, on an error, the last configuration reached."""
         try:
             self.configuration, self.message, self.blocked = solve(), "", False
         except (ConfigurationError, SingularError) as error:
@@ -203,7 +203,7 @@ class Session:
         return found[kept]
 
     def _without_spins(self, c: Configuration) -> np.ndarray:
-        """Return joint positions and coordinates (K, n), which do not depend on spins of rods."""
+        """Return joint positions and coordinates (K, n) that do not depend on spins of rods."""
         length, columns = self.mechanism._model.length, list[np.ndarray]()
         for joint in self.mechanism.joints:
             if joint.at is not None:

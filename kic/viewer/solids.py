@@ -129,7 +129,7 @@ class SolidSymbols(SpatialSymbols):
         return self._solid_list
 
     def pedestals(self, mark: Mark) -> list[Solid]:
-        """Return the solids on ground below a joint, which do not rotate with its body."""
+        """Return the solids on ground below a joint that do not rotate with its body."""
         self._solid_list = []
         axis = mark.directions[0] if mark.kind in ("revolute", "cylindrical") else None
         if mark.kind == "prismatic":
