@@ -988,8 +988,8 @@ class Configuration(Printable, Tabular, Animated):
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations of the coordinates; zero by default.
         effort : (..., A) array_like, or dict of str to (...) array_like, optional
-            Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN for members without
-            efforts. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
+            Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN if a member has
+            none. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
             name, zero for the others; without `actuators`, its names are the actuators.
         wrt : str or list of str, optional
             Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
@@ -1747,8 +1747,7 @@ class Configuration(Printable, Tabular, Animated):
 def model_of(configuration: Configuration) -> CompiledModel:
     """Return the compiled mechanism of a configuration: its description, tree, rows and programs.
 
-    Functions of other packages use it and `flat_states` instead of private attributes. The mask of solved
-    members is `ok`.
+    Functions of other packages use it and `flat_states` instead of private attributes. The mask is `ok`.
     """
     return configuration._model
 

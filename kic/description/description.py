@@ -402,8 +402,7 @@ class MechanismDescription:
     def _declared(self, key: str, limits: Any, actuators: Iterable[str] | None = None) -> Any:
         """Return limits of efforts or rates; True selects those of the description.
 
-        Efforts are those of `actuators`, by default those of the description. Raise `InputError` if the
-        description has no such limits.
+        Efforts are those of `actuators`, by default those declared. Raise `InputError` if no limits exist.
         """
         if limits is not True:
             return limits

@@ -108,7 +108,7 @@ def free_remarks(spins: Iterable[Spin]) -> list[str]:
 
 
 class _Graph:
-    """Graph of bodies: `unit` numbers sets joined by fixed joints, `group` also by sliding joints."""
+    """Graph of bodies; `unit` and `group` number sets joined by fixed, and by fixed or sliding joints."""
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description

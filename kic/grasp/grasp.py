@@ -433,8 +433,7 @@ class Grasp(Batched):
             If a shape is wrong, the number of coordinates differs from the degrees of freedom, or given loads
             do not hold the object.
         SingularError
-            If no contact loads hold the object (the error has the residual), or `wrt` cannot drive the
-            mechanism.
+            If no contact loads hold the object (with the residual), or `wrt` cannot drive the mechanism.
 
         Examples
         --------

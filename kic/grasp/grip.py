@@ -96,7 +96,7 @@ class GripProgram:
     def program(
         self, active: np.ndarray, extras: bool = True
     ) -> tuple[conic.Program, list[tuple[str, str]], np.ndarray]:
-        """Build the program of feasible forces, without cost; return it, its blocks, and T of its equalities.
+        """Return the program of feasible forces without cost, its blocks, and T of its equalities.
 
         Raise `SingularError` if the equalities are inconsistent.
         """

@@ -72,7 +72,7 @@ class Recorder:
 
 
 class Recording(library.Library):
-    """Substitute for the library that records the calls of all kernels."""
+    """Substitute for the library; it records the calls of all kernels."""
 
     def __init__(self) -> None:
         pass

@@ -38,12 +38,12 @@ def at(n):
 
 
 def has_nonfinite(t):
-    """Return True if an array (n,) of numbers has a NaN or an infinite member; False for objects."""
+    """Return True if an array (n,) of numbers has a NaN or an infinite entry; False for objects."""
     return t.dtype.kind != "O" and not np.isfinite(t).all()
 
 
 def has_large(t):
-    """Return True if an array (n,) has a member that is at least 2^100 or not finite; False for objects."""
+    """Return True if an array (n,) has an entry that is at least 2^100 or not finite; False for objects."""
     return t.dtype.kind != "O" and not (np.abs(t) < 2.0**100).all()
 
 

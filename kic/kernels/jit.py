@@ -85,7 +85,7 @@ def link_used_kernels() -> None:
 
 
 def _mark(name: str, function: Any, *arguments: Any, **options: Any) -> Any:
-    """Queue a mark of a function for the compiler; without a library, compile at once."""
+    """Store a mark of a function for the compiler; without a library, compile at once."""
     _waiting.append((name, (function, *arguments), options))
     if LIBRARY is None:
         compiler()

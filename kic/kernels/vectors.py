@@ -61,7 +61,7 @@ def sub(a, b):
 
 @helper
 def scale(x, a):
-    """Return a multiple."""
+    """Return x times a vector."""
     return (x * a[0], x * a[1], x * a[2])
 
 

@@ -100,7 +100,7 @@ def explain(public: Any) -> Any:
 
 
 def explain_methods(cls: type) -> None:
-    """Replace public methods and the constructor of a class, and of its bases in kic, by `explained` ones."""
+    """Make public methods and constructors of a class, and of its bases in kic, `explained`."""
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] != "kic":
             continue

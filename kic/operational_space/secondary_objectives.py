@@ -229,9 +229,8 @@ class NullSpaceMotion:
     """Rates z and their derivative for the argument `secondary`, which may be a sum of several parts.
 
     An array (..., M) holds rates z; a tuple holds z, ż and perhaps z̈. In a metric Q other than 1, the
-    null-space part N z of objective rates may fail to decrease the objectives. With `projected`, z is
-    replaced by its orthogonal projection P z = (1 − G⁺ G) z, which always decreases them and is not changed
-    by N.
+    null-space part N z of objective rates may fail to decrease the objectives. With `projected`, z becomes
+    its orthogonal projection P z = (1 − G⁺ G) z; it always decreases them, and N leaves it unchanged.
     """
 
     def __init__(self, given: Any, size: int, projected: bool = False) -> None:

@@ -371,8 +371,7 @@ class Session:
         """Return positions "curve" (n, 3) of a part while the only coordinate moves, and quantities (n,).
 
         The branch is followed to its ends. The second key is the coordinate, the remaining keys are its
-        effort in static equilibrium and transmission angles. The dict is empty with several degrees of
-        freedom.
+        effort in static equilibrium and transmission angles. It is empty with several degrees of freedom.
         """
         ranges = coordinate_ranges(self.mechanism, self.configuration) if self.mechanism.dof == 1 else []
         found = {}
