@@ -556,7 +556,7 @@ class Mechanism(Printable, MechanismDescription):
         --------
         >>> kic.load("five-bar").mobility()
         mobility 2: 4 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of
-        joint 'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
+        joint 'D'). All motion is in one plane, normal (0, 0, 1); other conditions hold identically.
         """
         if configuration is None:
             return self._model.mobility()

@@ -65,7 +65,7 @@ class Units:
     'lb'
     >>> Units(length="mm", mass="kg", time="s", force="N")
     Traceback (most recent call last):
-    kic.errors.ModelError: Units: force must be mass · length / time²; kg mm/s² is 0.001 N. Give force = ...
+    kic.errors.ModelError: Units: force must be mass · length / time²; kg mm/s² is 0.001 N. Set force = ...
     """
 
     length: str = "m"

@@ -312,7 +312,7 @@ def export_traces(
     close = not open_loops and (flag("close", close) or asked in _CLOSED)
     count = _STEPS if steps is None else integer("steps", steps, 1)
     if steps is not None and not close:
-        raise InputError("`steps` requires close=True. Add it, or leave `steps` out.", key="steps")
+        raise InputError("`steps` requires `close`. Add it, or leave `steps` out.", key="steps")
     if order and not close:
         raise invalid("derivatives", "must be 0 without `close=True`", order, "Add `close=True`.")
     state = one_state(model, near)

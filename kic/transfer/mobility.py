@@ -95,7 +95,7 @@ class Mobility(Hinting):
     --------
     >>> print(kic.load("four-bar").mobility())
     mobility 1: 3 tree coordinates, 5 closure conditions of 1 loop (cut at D), 3 of them redundant (3 of joint
-    'D'). All motion is in one plane, normal (0, 0, 1); conditions out of it hold by themselves.
+    'D'). All motion is in one plane, normal (0, 0, 1); other conditions hold identically.
     """
 
     def __init__(

@@ -51,10 +51,10 @@ def test_unknown_names_are_accepted(names) -> None:
 @pytest.mark.parametrize(
     ("names", "product", "said"),
     [
-        (("mm", "kg", "s", "N"), 1e-3, "kg mm/s² is 0.001 N. Give force = 'mN' or mass = 't', and"),
-        (("m", "kg", "ms", "N"), 1e6, "kg m/ms² is 1e+06 N. Give force = 'MN' or mass = 'mg', and"),
+        (("mm", "kg", "s", "N"), 1e-3, "kg mm/s² is 0.001 N. Set force = 'mN' or mass = 't', and"),
+        (("m", "kg", "ms", "N"), 1e6, "kg m/ms² is 1e+06 N. Set force = 'MN' or mass = 'mg', and"),
         (("m", "g", "min", "N"), 1e-3 / 3600, "N. Set force = 'g m/min²', and give numbers in this unit."),
-        (("in", "slug", "s", "lbf"), 1 / 12, "is 0.0833333 lbf. Give force = 'slug in/s²' or mass = "),
+        (("in", "slug", "s", "lbf"), 1 / 12, "is 0.0833333 lbf. Set force = 'slug in/s²' or mass = "),
         (("in", "kg", "s", "lbf"), 0.0254 / 4.4482216152605, "or mass = 'lbf s²/in'"),
     ],
 )  # fmt: skip

@@ -396,7 +396,7 @@ def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
         (["--question", "coefficients"], 2, "--of must be given"),
         (["--question", "sweep"], 2, "forward_dynamics"),
         (["--question", "position", "--order", "2"], 2, "--order must be left out"),
-        (["--steps", "3"], 1, "--steps must be left out without --close"),
+        (["--steps", "3"], 1, "--steps requires --close"),
     ):
         wrong = CliRunner().invoke(main, [*arguments[:4], *more])
         assert wrong.exit_code == code

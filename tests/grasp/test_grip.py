@@ -377,7 +377,7 @@ def test_a_slope_as_steep_as_its_friction(slope: float, holds: bool | None) -> N
     with pytest.raises(kic.SingularError) as caught:
         kic.grip_forces(c, [0, -9, 0])
     if holds is None:
-        assert "without any margin" in str(caught.value)
+        assert "with zero margin" in str(caught.value)
         assert set(caught.value.at) == {"1", "2"}
     else:
         assert "cannot resist a force along" in str(caught.value)

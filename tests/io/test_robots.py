@@ -618,7 +618,7 @@ def test_transmission_without_a_number_is_left_out():
     text = ARM.replace("</robot>", actuator)
     m = kic.from_urdf(text)
     assert m.motors == ()
-    assert any("transmission 't' without a number" in remark for remark in m.remarks)
+    assert any("transmission 't' is ignored: its reduction is not a number" in remark for remark in m.remarks)
     with pytest.raises(kic.ModelFileError):
         kic.from_urdf(text, strict=True)
 

@@ -331,8 +331,8 @@ def test_errors_carry_failed_and_valid_members() -> None:
         ARM.at(phi)
     error = caught.value
     assert str(error) == (
-        "must be finite, got others in 2 of 6 members: "
-        "(0, 1): shoulder = nan; (2, 0): shoulder = inf, elbow = -inf. failures='mask' keeps the others."
+        "Coordinates of 'horn-two-link' must be finite, got others in 2 of 6 members: "
+        "(0, 1): shoulder = nan; (2, 0): shoulder = inf, elbow = -inf. Use failures='mask' to keep the rest."
     )
     assert error.failed == [(0, 1), (2, 0)]
     assert error.reasons == ["shoulder = nan", "shoulder = inf, elbow = -inf"]
@@ -342,7 +342,8 @@ def test_errors_carry_failed_and_valid_members() -> None:
     with raises(kic.ConfigurationError, reasons=["elbow = nan"]):
         ARM.at({"shoulder": 0.0, "elbow": np.nan})
     with pytest.raises(
-        kic.ConfigurationError, match=r"^9 of 9 members.*\(3,\): shoulder = nan, elbow = nan; …\. failures="
+        kic.ConfigurationError,
+        match=r"got others in 9 of 9 members.*\(3,\): shoulder = nan, elbow = nan; …\. Use failures=",
     ) as many:
         ARM.at(np.full((9, 2), np.nan))
     assert len(many.value.failed) == len(many.value.reasons) == 9

@@ -585,7 +585,11 @@ def zeros(m: kic.Mechanism, but: str) -> dict[str, float]:
         ),
         (["-o", "x.png", "--move", "tip=0..1"], 1, "'tip' has 3 rows; name each: tip.x"),
         (["-o", "x.png", "--move", "D=60deg"], 2, "'D=60deg' is not a motion. Write it as NAME=FROM..TO"),
-        (["-o", "x.png", "--move", "D=60deg..200deg"], 1, "Give --near a configuration closer to the wanted"),
+        (
+            ["-o", "x.png", "--move", "D=60deg..200deg"],
+            1,
+            "Give --near a configuration closer to the desired",
+        ),
         (["-o", "x.png", "--move", "A=0..ten"], 2, "'ten' for 'A' is not a number"),
         (["-o", "no-such-folder/x.png"], 1, "cannot be written: No such file or directory"),
     ],
