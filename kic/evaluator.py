@@ -571,15 +571,12 @@ class Tables(Evaluator):
         self._program.run(states, batch=batch, ok=ok, out=table, checked=self._check_results, closed=closed)
 
     def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> None:
-        raise InputError(
-            f"`out` must be results of this evaluator for the batch {batch} of {dtype}, got "
-            + (
-                f"those for {out._batch} of {out._rows.dtype}."
-                if isinstance(out, Results)
-                else f"{short_repr(out)}."
-            ),
-            key="out",
-            got=out,
+        got = short_repr(out)
+        if isinstance(out, Results):
+            got = f"results for {out._batch} and {out._rows.dtype}"
+            got += "" if out._tables is self else " of another evaluator"
+        raise invalid(
+            "out", f"must be results of this evaluator for batch {batch} and {dtype}", out, shown=got
         )
 
 

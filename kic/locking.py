@@ -141,7 +141,7 @@ def _without_locks(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
 
 
 def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return a mechanism whose reference configuration has given values, and its free coordinates.
+    """Return a mechanism whose reference configuration has the given values, and its free coordinates.
 
     None keeps the value of the reference configuration; if all are None, no position problem is solved.
     Other coordinates keep their values, except those that the loops determine.

@@ -191,7 +191,7 @@ def initial_states(
         return model.reference_state[0], ()
     name = model.description.name
     if not isinstance(near, Configuration):
-        raise invalid(argument, "must be a configuration made by at()", near)
+        raise invalid(argument, "must be a Configuration, such as one from at()", near)
     own, states = model_of(near), flat_states(near)
     if own is not model and own.description != model.description:
         got = f"one of '{near.name}'" if near.name != name else "one of another mechanism of that name"

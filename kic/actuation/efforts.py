@@ -24,7 +24,7 @@ def acting_efforts(
     """Return the coefficients of the rows in a dict of efforts, and the efforts (..., A)."""
     effort = mapping("effort", effort, "rows to efforts")
     if not effort:
-        raise invalid("effort", "must have the effort of at least one row", effort)
+        raise invalid("effort", "must have an effort for at least one row", effort)
     names = model_of(configuration).actuators(list(effort), hold_all=False)
     if names != tuple(effort):
         raise invalid("effort", "must be efforts of single rows", tuple(effort))

@@ -173,9 +173,9 @@ class Legs:
         if number > largest:
             name = self.closure.transfer.tree.description.name
             raise InputError(
-                f"`complete` must be False for '{name}' with these values: its legs combine to {number:.4g} "
-                f"{which}assembly modes, more than {largest:.4g}. Use the random search, or give coordinates "
-                "of its legs.",
+                f"`complete` must be False for '{name}' with these values: its legs combine to give "
+                f"{number:.4g} {which}assembly modes, more than {largest:.4g}. Use the random search, or "
+                "give coordinates of its legs.",
                 key="complete",
                 got=True,
                 number=number,

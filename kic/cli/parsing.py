@@ -300,5 +300,5 @@ def parse_rates(mechanism: Mechanism, coordinates: tuple[str, ...], given: tuple
 
 
 def usage_error(message: str, option: str = "--at") -> click.BadParameter:
-    """Return the error for an option value that cannot be parsed."""
+    """Return the error for invalid use of an option."""
     return click.BadParameter(shorten_words(message), param_hint=f"'{option}'")

@@ -224,7 +224,7 @@ class _Graph:
         return away > max(PENDULUM_SHARE * length, self.rtol * self.size)
 
     def held(self, rod: _Rod, steady: list[Joint]) -> Spin:
-        """Return the spin of a rod with the joint that holds it, at one of the steady ends."""
+        """Return the spin of a rod, with a joint at a steady end that holds it, or a reason why none can."""
         names = tuple(joint.name for joint in rod.ends)
         hinges = [joint for joint in steady if joint.type == "revolute"]
         balls = [joint for joint in steady if joint.type == "spherical"]

@@ -80,10 +80,10 @@ def with_derivatives(answer: Trace, step: Trace, near: dict[str, np.ndarray], or
 
 
 def system_parts(answer: Trace) -> tuple[np.ndarray, tuple[Trace, ...]]:
-    """Return state entries and traces of the square system of the outputs "closure" and "q" of an answer.
+    """Return unknowns (entries of the state) and four traces for the system of the outputs "closure" and "q".
 
-    The traces compute its rows; its rows and their Jacobian; values, G and H of the answer; and D. Loops
-    that q does not move are omitted, with their entries and rows, unless the answer depends on them.
+    The traces compute (1) the rows of the system, (2) the rows and their Jacobian, (3) values, G and H of the
+    answer, and (4) its D. Loops that q does not move are omitted unless the answer depends on them.
     """
     graph, (state,) = Graph(), answer.inputs
     assert state.default is not None  # for the type checker

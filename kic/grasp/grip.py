@@ -326,7 +326,7 @@ class GripProblem:
         if direction is not None:
             added = real_array("direction", direction, size)
             if not added.any(axis=-1).all():
-                raise InputError("`direction` must not be zero, got zeros.", key="direction")
+                raise InputError("`direction` must not be the zero vector.", key="direction")
         self._least, self._safety = at_least("normal_force_min", least, 0.0), at_least("safety", safety, 1.0)
         J, low, high, own = _fingers(contacts, jacobian, limits, offset, joints)
         self.names = _joint_names(joints, J.shape[-1])

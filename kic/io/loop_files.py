@@ -164,7 +164,7 @@ def _read_side_file(robot: Robot, path: str | os.PathLike[str]) -> None:
     try:
         found = yaml.safe_load(source.data)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise source.error(0, f"is not YAML: {short_repr(str(error))}.") from None
+        raise source.error(0, f"is not valid YAML: {short_repr(str(error))}.") from None
     found = found if isinstance(found, dict) else {}
     if not {"closed_loop", "closures"} & found.keys():
         raise source.error(0, f"must have `closed_loop` or `closures`, got {short_repr(list(found))}.")

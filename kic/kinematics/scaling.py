@@ -145,7 +145,7 @@ def coordinate_limits(
     lower, upper = bounds(key, description._declared(key, limits, columns), columns)
     missing = tuple(name for name, x in zip(columns, upper, strict=True) if x == np.inf)
     if missing:
-        message = f"`{key}` must have all coordinates; missing: {', '.join(missing)}."
+        message = f"`{key}` must have an entry for each coordinate; missing: {', '.join(missing)}."
         raise InputError(message, key=key, missing=missing)
     if (lower != -upper).any():
         raise invalid(

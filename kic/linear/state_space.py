@@ -337,7 +337,7 @@ class StateSpace(Batched):
         """Raise an error for a discrete model."""
         if self.dt is not None:
             message = (
-                f"{method} requires a continuous model, got one with the time step {self.dt:g}. Call it "
+                f"{method} requires a continuous-time model, got the time step {self.dt:g}. Call it "
                 "before discretize()."
             )
             raise InputError(message, key="dt", got=self.dt)

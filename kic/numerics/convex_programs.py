@@ -50,8 +50,9 @@ def nearest(start: np.ndarray, N: np.ndarray, lower: np.ndarray, upper: np.ndarr
         return None
     if wide < -_WIDTH_RTOL:
         raise SingularError(
-            f"The program for efforts within bounds of relative width {-wide:.1e} did not converge: its "
-            "conditions are nearly dependent. Scale the weights, or change the limits.",
+            "The optimization of efforts within limits did not converge: it has a relative margin of "
+            f"{-wide:.1e}, but its constraints are nearly dependent. Scale the weights, or change the "
+            "limits.",
             room=-wide,
         )
     rows, met = np.tile(N, (2, 1))[tight], np.concatenate([upper - start, lower - start])[tight]

@@ -424,7 +424,7 @@ def _numbers(value: Any, size: int) -> np.ndarray:
 def _callable_derivative(function: Any, moved: Any) -> np.ndarray:
     """Return the time derivative of a callable by a complex step."""
     if moved is None:
-        message = "Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈)."
+        message = "Jerks require the second derivative of a `secondary` callable. Give (z, ż, z̈) instead."
         raise InputError(message, key="secondary")
     ahead, h = moved()
     try:

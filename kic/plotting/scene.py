@@ -40,7 +40,7 @@ def evenly_spaced(count: int, most: int) -> np.ndarray:
 
 
 def body_order(drawing: MechanismDescription) -> dict[str, int]:
-    """Return indices of bodies that increase in their order and give neighbours different tints."""
+    """Return an index for each body, increasing in their order, such that tints of neighbours differ."""
     count, names = len(TINTS), [body.name for body in drawing.bodies]
     near: dict[str, set[str]] = {name: set() for name in names}
     for joint in drawing.joints:

@@ -298,8 +298,8 @@ def report(
 ) -> Summary:
     """Return a report on a mechanism in one configuration: parts, positions, coefficients, dynamics.
 
-    Arguments are those of `Configuration.to_html`. P* of more than six coordinates is included from order 2.
-    If the dynamics are not available, such as without masses, the report contains the reason.
+    Arguments are those of `Configuration.to_html`. P* of more than six coordinates requires order 2.
+    If the dynamics are not available, for example because masses are missing, the report contains the reason.
 
     Examples
     --------

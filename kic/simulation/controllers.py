@@ -275,8 +275,8 @@ class _RowControl(Control):
         moved = self._reference.size
         if len(set(self.rows)) < len(self.rows) or len(self.rows) - moved != len(forces):
             raise InputError(
-                f"`reference` and `force` must name rows once, and `force` single rows; got "
-                f"{', '.join(self.rows)}.",
+                "A row must be named once in `reference` and `force`, and entries of `force` must be single "
+                f"rows, got {', '.join(self.rows)}.",
                 key="force" if forces else "reference",
                 got=self.rows,
             )
@@ -507,7 +507,7 @@ class Impedance(_RowControl):
         self._feed_back(_gains(size, stiffness=stiffness, damping=damping))
         if (inertia is None) != (sensor is None):
             key = "sensor" if sensor is None else "inertia"
-            raise InputError("`inertia` and `sensor` must be given together, or neither.", key=key)
+            raise InputError("Give both `inertia` and `sensor`, or neither.", key=key)
         self._mobility = None if inertia is None else _inverse_gain("inertia", inertia, size)
         self._sensor = None if sensor is None else _Sensor(sensor, size)
 
@@ -695,7 +695,7 @@ class HybridForcePosition(_RowControl):
         self._moved, self._gain = n, at_least("gain", gain, 0.0)
         if (sensor is None) != (self._gain == 0):
             key = "sensor" if sensor is None else "gain"
-            raise InputError("`gain` and `sensor` must be given together, or neither.", key=key)
+            raise InputError("Give both `gain` and `sensor`, or neither.", key=key)
         self._sensor = None if sensor is None else _Sensor(sensor, len(force))
 
     def _desired(self, t: float, measured: Any) -> Desired:
@@ -771,7 +771,7 @@ class GravityCompensation(Control):
         self._reference, self._now = cast("Reference | None", None), cast("RowMotion | None", None)
         if (reference is None) != (kp is None):
             key = "kp" if kp is None else "reference"
-            raise InputError("`reference` and `kp` must be given together, or neither.", key=key)
+            raise InputError("Give both `reference` and `kp`, or neither.", key=key)
         if reference is not None:
             self._reference = Reference(self._model, reference)
             self._rows = RowEvaluator(self._model, self._reference.names, self._wrt)

@@ -466,8 +466,8 @@ class Integration:
     def _crosses_unseen(self, solver: Any) -> bool:
         """Return True if the step crossed an unknown change point, so that it must be repeated.
 
-        A singular value of the closure rows changes its sign at a change point. It is tracked with the
-        singular vectors of the last good state before it changes noticeably. If it has vanished, or soon
+        A singular value of the closure rows W vanishes at a change point. It is tracked as uᵀ W v, which
+        changes its sign, with singular vectors u, v of an earlier regular state. If it has vanished, or soon
         will, the change point is located.
         """
         chart = self.chart

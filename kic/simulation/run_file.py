@@ -103,7 +103,7 @@ def _no_run(path: Any, error: Exception) -> ModelFileError:
     why, numbers = (f": {error}", error.numbers) if isinstance(error, KicError) else ("", {})
     if isinstance(error, BadZipFile):
         why = ". Models are read by kic.load"
-    message = f"'{path}' is not an unmodified run saved by kic{why.rstrip('.')}."
+    message = f"'{path}' is not a valid run saved by kic{why.rstrip('.')}."
     return ModelFileError(message, **{**numbers, "path": path})
 
 

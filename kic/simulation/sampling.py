@@ -157,7 +157,8 @@ class Sampler:
         self._gives_voltages, key = gives == "voltages", f"{gives[:-1]}_limits"
         if self._gives_voltages and motion.train is None:
             message = (
-                "A controller of voltages requires `voltage`, such as voltage=0, to simulate the motors."
+                "A controller that returns voltages requires `voltage`, such as voltage=0, to simulate the "
+                "motors."
             )
             raise InputError(message, key="voltage")
         other = "effort_limits" if self._gives_voltages else "voltage_limits"

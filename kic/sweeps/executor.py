@@ -86,7 +86,7 @@ def pickled(shared: Any, by_name: bool) -> bytes:
     raise InputError(
         "The metrics of a sweep must be importable in the executor's processes, and "
         f"{short_repr(shared.metrics)} cannot be pickled ({errors[0]}). Define them as functions at the top "
-        f"of a module, use those of kic.metrics, {remedy}.",
+        f"level of a module, use those of kic.metrics, {remedy}.",
         key="of",
     )
 

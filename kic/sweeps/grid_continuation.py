@@ -121,8 +121,8 @@ class GridContinuation:
                 return int(cells[reached[0]])
         why = next((self.reasons[k] for k in order[:1]), next(iter(self.reasons)))
         raise ConfigurationError(
-            f"'{self.model.description.name}' reaches no cell of this grid from its start; nearest: {why}. "
-            "Give a configuration within the grid as `near`, or other axes.",
+            f"'{self.model.description.name}' reaches no cell of this grid from its start; at the nearest "
+            f"cell: {why}. Give a configuration within the grid as `near`, or other axes.",
             failed=[tuple(map(int, np.unravel_index(k, self.grid.shape))) for k in range(self.grid.size)],
             reasons=list(self.reasons),
             configuration=Configuration(

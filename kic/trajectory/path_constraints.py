@@ -344,8 +344,8 @@ def voltage_rows(mechanism: Mechanism | None, limits: Any) -> ConstraintFactory:
     if inductive:
         raise InputError(
             f"Motors have inductance ({', '.join(inductive)}), but accelerations of the fastest motion jump, "
-            "and currents in an inductance cannot. Omit it, replace(motor, inductance=0.0), or use uniform() "
-            "with a smooth motion.",
+            "and the current through an inductance cannot. Set it to zero by replace(motor, inductance=0.0), "
+            "or use uniform() with a smooth motion.",
             key="voltage_limits",
             motors=tuple(inductive),
         )

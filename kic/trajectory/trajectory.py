@@ -601,7 +601,7 @@ class Trajectory(Printable):
             first = times[outside].flat[0]
             raise InputError(
                 f"`t` must be from 0 to {self.duration:g}, the duration of this trajectory, got "
-                f"{first:g}. beyond='hold' rests at the ends.",
+                f"{first:g}. Use beyond='hold' to rest at the ends.",
                 key="t",
                 got=first,
                 duration=self.duration,

@@ -394,7 +394,7 @@ class Session:
         return {name: np.asarray(got) for name, got in answers.items() if not isinstance(got, str)}
 
     def quantities(self, c: Configuration) -> dict[str, np.ndarray]:
-        """Return the transmission angles and the efforts (...) over the only coordinate, by their names."""
+        """Return transmission angles (...) by name and, for one degree of freedom, the effort (...)."""
         found = self._transmissions(c)
         if self.mechanism.dof == 1:
             effort = answer(partial(self.loaded(c).inverse_dynamics, failures="mask"))

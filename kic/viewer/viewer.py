@@ -334,5 +334,5 @@ def view(
     named = [os.path.expanduser(one) if isinstance(one, str | os.PathLike) else "" for one in folders]
     for one, name in zip(folders, named, strict=True):
         if not os.path.isdir(name):
-            raise invalid("meshes", "must be directories", one, "Name those of the mesh files.")
+            raise invalid("meshes", "must be directories", one, "Give existing directories with mesh files.")
     return Viewer(frames, t, fps, traces, page or serve(host, port, proxy), visuals, named)

@@ -561,13 +561,15 @@ def test_evaluators() -> None:
     text = "`state` must have shape (..., 2), as `Configuration.state`, got (3,)."
     refuses(kic.InputError, lambda: f([0, 0, 0]), None, text)
     many = ARM.at(np.zeros((3, 2)))
-    text = "`out` must be results of this evaluator for the batch (3,)"
+    text = (
+        "`out` must be results of this evaluator for batch (3,) and float64, got results for () and float64."
+    )
     refuses(kic.InputError, lambda: f(many.state, out=r), None, text)
     refuses(
         kic.InputError,
         lambda: f(STRETCHED.state, out=ARM.prepare.coefficients("tip")(STRETCHED.state)),
         None,
-        "of this evaluator",
+        "got results for () and float64 of another evaluator.",
     )
 
 
