@@ -276,11 +276,11 @@ NEUTRAL = {
 # and where there is none, or none that can be linearized
 NOWHERE = {
     # the tracer's height falls with C all the way to the flat rhombus, where both corners may part
-    "peaucellier": r"ends at C = -1\.65444; several motions of its loops meet there",
+    "peaucellier": r"ended at C = -1\.65444 \(several motions of its loops meet there",
     # flat at A1 = 0, the plate can rise, or rest while its legs turn: the search does not pass this point
-    "sarrus": r"ends at A1 = (0\.000\d*|[\d.]+e-\d+); several motions of its loops meet there",
+    "sarrus": r"ended at A1 = (0\.000\d*|[\d.]+e-\d+) \(several motions of its loops meet there",
     # where its parallelogram lies flat, it may open either way
-    "watt-parallel-motion": r"ends at A = -0\.752\d*; several motions of its loops meet there",
+    "watt-parallel-motion": r"ended at A = -0\.752\d* \(several motions of its loops meet there",
     # a vertical slide without an end
     "scara": r"the search did not converge in 100 steps: motor3 went from 0 to 25\.",
     # under its base the plate hangs on pistons that slide out

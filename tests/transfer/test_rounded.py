@@ -191,10 +191,14 @@ def test_errors_beyond_the_tolerance_raise() -> None:
         ) as caught:
             m.at({"A": A})
         assert 0 < caught.value.share[0] < 1
-    # a state from elsewhere, where the conditions leave no freedom at all
+    # a state from elsewhere is open; its conditions leave no freedom at all
     far = loop(PLACES.round(3), AXES.round(3), 3e-3).at({"A": 2.5})
-    with raises(kic.SingularError, dof=0, coordinates=("A",)) as caught:
+    with raises(kic.InputError, key="state", joint="D") as caught:
         m.prepare.coefficients("tip")(far.state)
+    assert 2e-4 < caught.value.residual < 1e-3
+    transfer = m._model.transfer(("A",))
+    with raises(kic.SingularError, dof=0, coordinates=("A",)) as caught:
+        transfer._choice(transfer.scaled_rates(far.state[None])[0])
     assert (caught.value.dof, caught.value.coordinates) == (0, ("A",))
     assert 2e-4 < caught.value.share < 1e-2
 
