@@ -844,7 +844,7 @@ def test_empty_input_gives_empty_output() -> None:
 
 def test_documented_shapes() -> None:
     f = kic.load("puma560").at(np.random.default_rng(0).normal(size=(*BATCH, 6))).joint_forces()
-    sizes = {"J": 6, "A": 6, "K": 0, "3": 3}
+    sizes = {"J": 6, "A": 6, "K": 0, "C": 0, "3": 3}
     for thing in (f, f[f.joints[1]]):
         shapes = documented(type(thing).__doc__)
         assert len(shapes) > 2
