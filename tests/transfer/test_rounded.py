@@ -198,7 +198,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
     assert 2e-4 < caught.value.residual < 1e-3
     transfer = m._model.transfer(("A",))
     with raises(kic.SingularError, dof=0, coordinates=("A",)) as caught:
-        transfer._choice(transfer.scaled_rates(far.state[None])[0])
+        transfer._choice(transfer.scaled_rates(far.state[None].copy())[0])
     assert (caught.value.dof, caught.value.coordinates) == (0, ("A",))
     assert 2e-4 < caught.value.share < 1e-2
 
