@@ -169,7 +169,7 @@ class Evaluator(ABC):
         state = checked_state(self._model, state)
         if state.dtype == object:
             raise invalid("state", "must hold real numbers", state.dtype)
-        states, batch = one_batch_axis(state.real), state.shape[:-1]
+        states, batch = one_batch_axis(np.require(state.real, requirements=LAYOUT)), state.shape[:-1]
         with batch_indices(range(len(states)), batch):
             return self._transfer.condition(states, self._model.real.closure).reshape(batch)
 
