@@ -522,8 +522,7 @@ class GenericSolutions:
         return self.tracker.parameters.random(self.like, self.rng, 1, spread=0.2)
 
     def statement(self, reason: str) -> tuple[str, str]:
-        """Return the kind of evidence of completeness, and a sentence; `reason` is a reason for doubt, or "
-        "''."""
+        """Return the kind of evidence of completeness, and a sentence; `reason` for doubt may be ''."""
         count, flips = self.number, len(self.tracker.flips)
         found = f"{count} complex solution{'' if count == 1 else 's'} for generic values"
         if flips:

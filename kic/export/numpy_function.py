@@ -113,9 +113,12 @@ def matched(
     missing = [a.name for a in inputs if a.name not in given and not defaulted(a)]
     if wrong or missing:
         key = (wrong or missing)[0]
-        rule = f"`{key}` must be given to `{function}`" if missing else f"`{function}` has no input `{key}`"
-        if key in given and key in names:
+        if not wrong:
+            rule = f"`{key}` must be given to `{function}`"
+        elif key in names:
             rule = f"`{function}` got `{key}` twice, by position and by name"
+        else:
+            rule = f"`{function}` has no input `{key}`"
         message = f"{rule}. Its inputs are {', '.join(names)}."
         if key in ("q", "values") and "state" in names:
             message += " Give `Configuration.state`, or export with close=True, which takes coordinates `q`."

@@ -113,7 +113,7 @@ class Tracer:
         program.check_inertia(program.run(near), near)
 
     def _add_cut_joints(self, program: Program, out: Table) -> None:
-        """Add springs, dampers and armature of joints that are no columns of the tree, unless all are 0."""
+        """Add springs, dampers and armature of joints that are not columns of the tree, unless all are 0."""
 
         def motion(joint: Joint, order: int) -> tuple[np.ndarray, ...]:
             found = self.launch(lambda model: model.program(self.transfer_of(model), joint.name, order))

@@ -252,8 +252,8 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
     sequence = check_sequence(row.removeprefix(EULER).partition(".")[0], name)
     if "." in row or not isinstance(part, Body | Frame):
         raise InputError(
-            f"'{key}' cannot be given alone. Give all three Euler angles of a frame or body, such as "
-            f"'{name}.{EULER}{sequence}', and a spherical joint a Rotation.",
+            f"'{key}' cannot be given. Give all three Euler angles of a frame or body, such as "
+            f"'{name}.{EULER}{sequence}', or the Rotation of a spherical joint.",
             name=key,
         )
     from scipy.spatial.transform import Rotation
