@@ -14,6 +14,7 @@ from kic.errors import InputError, invalid
 from kic.evaluator import Evaluator, checked_state, known_members
 from kic.kinematics.outputs import OMEGA, Rows, make_rows, plain_rows
 from kic.kinematics.queries import kernel
+from kic.kinematics.scaling import Scaling
 from kic.kinematics.tree import Tree
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
@@ -34,6 +35,8 @@ class RowMotion:
         Values of the rows; those of angular velocities are arbitrary.
     G : (..., P, M)
         Jacobian.
+    H, D : (..., P, M, M), (..., P, M, M, M) or None
+        Derivatives of G, if the evaluator has this order.
     R : list of (..., 3, 3)
         Orientation of each part, in the order of `RowEvaluator.turned`.
     rate : (..., P) or None
@@ -44,6 +47,8 @@ class RowMotion:
 
     value: np.ndarray
     G: np.ndarray
+    H: Any = None
+    D: Any = None
     R: list[np.ndarray]
     rate: np.ndarray | None = None
     table: np.ndarray
@@ -51,7 +56,7 @@ class RowMotion:
     _states: np.ndarray
     _batch: tuple[int, ...]
     _values: np.ndarray
-    _jacobian: np.ndarray
+    _tensors: Sequence[np.ndarray]
     _call: tuple[Any, Any]
 
 
@@ -66,6 +71,8 @@ def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
 class RowEvaluator:
     """Evaluator of the motion of rows, with orientations of parts whose angular velocities are all rows.
 
+    `order` is that of the coefficients: 1 for G, 2 for H and 3 for D as well.
+
     Attributes
     ----------
     labels : tuple of str
@@ -77,7 +84,11 @@ class RowEvaluator:
     """
 
     def __init__(
-        self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | None = None
+        self,
+        model: CompiledModel,
+        of: str | Iterable[str],
+        wrt: str | Iterable[str] | None = None,
+        order: int = 1,
     ) -> None:
         model.require_real("A pose for control loops", "Use coefficients() and pose().")
         tree, rows = model.tree, make_rows(model.tree, names_of(of, least=1))
@@ -96,7 +107,7 @@ class RowEvaluator:
         whole = np.array_equal(full.select, np.arange(len(full.select)))
         self._select: Any = slice(0, len(full.select)) if whole else full.select
         self._rows, self._model, self._first = rows, model, rows.height
-        self._program = Program(model.transfer_for(wrt), full, 1, model=model)
+        self._program = Program(model.transfer_for(wrt), full, order, model=model)
         self.transfer = self._program.transfer
         self.coordinates = self.transfer.labels
         self._completed = bool(rows.offsets or rows.angles)
@@ -147,7 +158,7 @@ class RowEvaluator:
             made._call = kernel(query.entry), arguments
         layout = program.outputs
         assert layout is not None  # for the type checker: there are rows
-        made._values, made._jacobian = layout.split(made._table.T, batch)
+        made._values, *made._tensors = layout.split(made._table.T, batch)
         starts = (self._first + 9 * k for k in range(len(self.turned)))
         made.R = [np.swapaxes(made._values[..., a : a + 9].reshape(*batch, 3, 3), -1, -2) for a in starts]
         self._read(made)
@@ -159,12 +170,20 @@ class RowEvaluator:
         if self._completed:
             values = self._rows.complete(values.copy())
         made.value = values[..., self._select]
-        made.G = self.transfer.in_coordinates([made._jacobian[..., self._select, :]], (1,))[0]
+        ranks = range(1, len(made._tensors) + 1)
+        chosen = [T[(..., self._select, *(slice(None),) * n)] for n, T in enumerate(made._tensors, 1)]
+        for name, T in zip("GHD", self.transfer.in_coordinates(chosen, ranks), strict=False):
+            setattr(made, name, T)
         if made._batch == ():
             axes = made._values[self._first :]
             made.table = (
                 made._table.T[0] if self._views else np.concatenate((made.value, axes, made.G.reshape(-1)))
             )
+
+    @property
+    def scaling(self) -> Scaling:
+        """Typical sizes of rows and coordinates, and the error of rows at regular configurations."""
+        return self._program.scaling
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of values; angles known modulo full turns are reduced to ±π."""

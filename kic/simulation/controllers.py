@@ -9,7 +9,7 @@
 `HybridForcePosition`       motion along some rows and contact forces along others
 `GravityCompensation`       balance static loads, with springs and dampers towards a reference
 `LQR`                       linear quadratic regulator about an equilibrium
-`ResolvedRate`              move rows along a trajectory by rates of the coordinates
+`ResolvedRate`              move poses or rows along a reference by rates of the coordinates
 `ResolvedAcceleration`      the same by accelerations
 `ResolvedJerk`              the same by jerks
 `Sampled`                   sample one of these, or a function, with delay, noise and limits
@@ -56,13 +56,17 @@ from kic.numerics.arguments import (
     positive,
 )
 from kic.numerics.arrays import REAL, ordinary, reals
-from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_vector, turning_rates
+from kic.numerics.rotations import (
+    matrix_from_quaternion,
+    quaternion_from_vector,
+    turning_rates,
+    vector_from_matrix,
+)
 from kic.numerics.tolerances import CONDITION_MAX
 from kic.operational_space.pose import RowEvaluator, RowFeedback, RowMotion
 from kic.operational_space.redundancy import RedundancyEvaluator
 from kic.operational_space.secondary_objectives import NullSpaceRates
-from kic.simulation.reference import Desired, Held, Reference
-from kic.trajectory.trajectory import Motion, Trajectory
+from kic.simulation.reference import Desired, Reference
 
 __all__ = [
     "LQR",
@@ -942,22 +946,20 @@ def _regulator(
         raise InputError(message, key="Q") from error
 
 
-class _TrajectoryControl(Control):
-    """Controller that moves rows along a trajectory by derivatives of the coordinates."""
+class _ResolvedMotion(Control):
+    """Controller that moves rows along a reference by derivatives of the coordinates."""
 
     _order = 1
 
-    def __init__(
-        self, mechanism: Mechanism, trajectory: Trajectory, gains: dict[str, Any], wrt: _Names
-    ) -> None:
+    def __init__(self, mechanism: Mechanism, reference: Any, gains: dict[str, Any], wrt: _Names) -> None:
         super().__init__(mechanism, wrt=wrt)
-        self._rows = _Rows(self._mechanism, trajectory, self._wrt, self._order)
-        self.rows = self._rows._labels
-        self._gains = [_gain(name, gain, trajectory.size) for name, gain in gains.items()]
+        self._rows = _Rows(self._mechanism, reference, self._wrt, self._order)
+        self.rows = self._rows.labels
+        self._gains = [_gain(name, gain, len(self.rows)) for name, gain in gains.items()]
 
 
-class ComputedVoltage(_TrajectoryControl):
-    """Motor voltages that make errors e of a trajectory decay as ë + kd ė + kp e = 0.
+class ComputedVoltage(_ResolvedMotion):
+    """Motor voltages that make errors e of a reference decay as ë + kd ė + kp e = 0.
 
     V = R i_d + k_e u̇ + r (i_d − i), where the currents i_d give the required torques, including rotors. This
     is exact without inductance. With inductance, currents lag by L/(R + r), which should be short compared
@@ -967,9 +969,7 @@ class ComputedVoltage(_TrajectoryControl):
     ----------
     mechanism : Mechanism
         A mechanism with as many motors as degrees of freedom.
-    trajectory : Trajectory
-        As many rows with values as degrees of freedom: the coordinates, or others.
-    kp, kd
+    reference, kp, kd
         As in `ComputedTorque`.
     gain : float
         Gain r of the current loop, voltage per unit of current. It requires ``measured.current`` (K,), whose
@@ -998,14 +998,14 @@ class ComputedVoltage(_TrajectoryControl):
     def __init__(
         self,
         mechanism: Mechanism,
-        trajectory: Trajectory,
+        reference: Any,
         kp: Any,
         kd: Any,
         *,
         gain: float = 0.0,
         wrt: _Names = None,
     ) -> None:
-        super().__init__(mechanism, trajectory, {"kp": kp, "kd": kd}, wrt)
+        super().__init__(mechanism, reference, {"kp": kp, "kd": kd}, wrt)
         self._inverse = Efforts(self._model, self._wrt)
         self._train = self._model.drive_train
         self._geared = Tables(self._model, self._train.joints, 2, (), self._wrt)
@@ -1032,35 +1032,55 @@ class ComputedVoltage(_TrajectoryControl):
         return made + self._gain * np.nan_to_num(drive.current - np.asarray(current))
 
 
-class ResolvedRate(_TrajectoryControl):
-    """Rates that move rows along a trajectory: q̇ = G⁻¹ (ẏ_d + kp (y_d − y)).
+class ResolvedRate(_ResolvedMotion):
+    """Rates that move rows, or the pose of a hand, along a reference: q̇ = G⁻¹ (ẏ_d + kp e).
 
-    Parameters and errors as in `ComputedVoltage`; kp in 1/s.
+    Parameters
+    ----------
+    mechanism, reference
+        As in `ComputedTorque`: as many rows as degrees of freedom, for example the pose of an arm's hand.
+    kp : float, (P,) or (P, P) array_like
+        Gain of the errors e of positions and orientations (1/s).
+    wrt : str or list of str, optional
+        Coordinates of measurements and rates; by default those of the mechanism.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        If names, gains or numbers of rows do not fit.
+    SingularError
+        From the call, if the rows cannot drive the mechanism.
+
+    Examples
+    --------
+    >>> arm = kic.load("puma560")
+    >>> there = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
+    >>> control = kic.controllers.ResolvedRate(arm, {"link6": there.pose("link6")}, kp=2.0)
+    >>> control(0.0, (there.value(arm.coordinates) - 0.01, np.zeros(6))).round(3).tolist()
+    [0.02, 0.02, 0.02, 0.02, 0.02, 0.02]
     """
 
     gives = "rates"
 
-    def __init__(self, mechanism: Mechanism, trajectory: Trajectory, kp: Any, *, wrt: _Names = None) -> None:
-        super().__init__(mechanism, trajectory, {"kp": kp}, wrt)
+    def __init__(self, mechanism: Mechanism, reference: Any, kp: Any, *, wrt: _Names = None) -> None:
+        super().__init__(mechanism, reference, {"kp": kp}, wrt)
 
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return rates (M,) at a time, for measured coordinates."""
-        now = self._rows(t, self._measurement(t, measured)[2])
-        return self._rows.solve(now, now.desired.qd + self._gains[0] @ now.error)
+        at = self._rows(t, self._measurement(t, measured)[2])
+        return self._rows.solve(at, at.desired.qd + self._gains[0] @ at.error)
 
 
-class ResolvedAcceleration(_TrajectoryControl):
-    """Accelerations that move rows along a trajectory: q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
+class ResolvedAcceleration(_ResolvedMotion):
+    """Accelerations that move rows along a reference: q̈ = G⁻¹ (ÿ_d + kd ė + kp e − q̇ᵀ H q̇).
 
-    Parameters and errors as in `ComputedVoltage`.
+    Parameters and errors as in `ResolvedRate`; kp in 1/s², kd in 1/s.
     """
 
     gives, _order = "accelerations", 2
 
-    def __init__(
-        self, mechanism: Mechanism, trajectory: Trajectory, kp: Any, kd: Any, *, wrt: _Names = None
-    ) -> None:
-        super().__init__(mechanism, trajectory, {"kp": kp, "kd": kd}, wrt)
+    def __init__(self, mechanism: Mechanism, reference: Any, kp: Any, kd: Any, *, wrt: _Names = None) -> None:
+        super().__init__(mechanism, reference, {"kp": kp, "kd": kd}, wrt)
 
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return accelerations (M,) at a time, for measured coordinates and rates."""
@@ -1068,20 +1088,20 @@ class ResolvedAcceleration(_TrajectoryControl):
         return self._rows.accelerations(self._rows(t, state), qd, *self._gains)
 
 
-class ResolvedJerk(_TrajectoryControl):
-    """Jerks that move rows along a trajectory, with e⃛ + ka ë + kd ė + kp e = 0.
+class ResolvedJerk(_ResolvedMotion):
+    """Jerks that move rows along a reference, with e⃛ + ka ë + kd ė + kp e = 0.
 
     q⃛ = G⁻¹ (y⃛_d + ka ë + kd ė + kp e − q̈ᵀ (H + 2Hᵀ) q̇ − D(q̇, q̇, q̇)). The call needs accelerations:
-    `measured` is (q, qd, qdd), or has an attribute qdd. Parameters and errors as in `ComputedVoltage`; kp in
-    1/s³, kd in 1/s², ka in 1/s.
+    `measured` is (q, qd, qdd), or has an attribute qdd. Functions of time in `reference` return the jerk as
+    well. Parameters and errors as in `ResolvedRate`; kp in 1/s³, kd in 1/s², ka in 1/s.
     """
 
     gives, _order = "jerks", 3
 
     def __init__(
-        self, mechanism: Mechanism, trajectory: Trajectory, kp: Any, kd: Any, ka: Any, *, wrt: _Names = None
+        self, mechanism: Mechanism, reference: Any, kp: Any, kd: Any, ka: Any, *, wrt: _Names = None
     ) -> None:
-        super().__init__(mechanism, trajectory, {"kp": kp, "kd": kd, "ka": ka}, wrt)
+        super().__init__(mechanism, reference, {"kp": kp, "kd": kd, "ka": ka}, wrt)
 
     def __call__(self, t: float, measured: Any) -> np.ndarray:
         """Return jerks (M,) at a time, for measured coordinates, rates and accelerations."""
@@ -1090,13 +1110,13 @@ class ResolvedJerk(_TrajectoryControl):
         w = reals(given[0]) if given else None
         if w is None or w.shape != self._size:
             raise self._unknown_measurement(measured)
-        now, (p, d, a) = self._rows(t, state), self._gains
-        want = now.desired
+        at, (p, d, a) = self._rows(t, state), self._gains
+        want, now = at.desired, at.now
         rate = want.qd - now.G @ v
         acceleration = want.qdd - now.G @ w - _quadratic(now.H, v, v)
         bias = _quadratic(now.H, w, v) + 2 * _quadratic(now.H, v, w)
         bias = bias + np.einsum("plmn,l,m,n->p", now.D, v, v, v)
-        return self._rows.solve(now, want.qddd + a @ acceleration + d @ rate + p @ now.error - bias)
+        return self._rows.solve(at, want.qddd + a @ acceleration + d @ rate + p @ at.error - bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1166,46 +1186,36 @@ class Sampled:
 class _RowState(NamedTuple):
     """Rows at one time: desired motion, errors and coefficients."""
 
-    desired: Motion
+    desired: Desired
     error: np.ndarray
-    G: np.ndarray
-    H: Any
-    D: Any
+    now: RowMotion
 
 
 class _Rows:
-    """Rows of a trajectory, with coefficients up to a given order."""
+    """As many rows as degrees of freedom with their reference, and coefficients up to a given order."""
 
-    def __init__(
-        self, mechanism: Mechanism, trajectory: Trajectory, wrt: tuple[str, ...] | None, order: int
-    ) -> None:
-        instance("trajectory", trajectory, Trajectory)
-        Reference(mechanism._model, trajectory, "trajectory")  # raises an error for rows without values
-        self._at, self._names = Held(trajectory.pieces), trajectory.names or mechanism.coordinates
-        self._tables = Tables(mechanism._model, self._names, order, (), wrt)
-        rows = self._tables._program.outputs.rows  # type: ignore[union-attr]
-        self._labels, self._shortest = rows.labels, rows.shortest
-        coordinates = self._tables.coordinates
-        _check_square(mechanism, self._labels, len(coordinates), "trajectory")
-        self._are_coordinates = self._names == coordinates
+    def __init__(self, mechanism: Mechanism, reference: Any, wrt: tuple[str, ...] | None, order: int) -> None:
+        model = mechanism._model
+        self._reference = Reference(model, reference, max(order, 2))
+        self._evaluator = RowEvaluator(model, self._reference.names, wrt, order)
+        self.labels = self._evaluator.labels
+        _check_square(mechanism, self.labels, len(self._evaluator.coordinates))
+        self._are_coordinates = self.labels == self._evaluator.coordinates
 
     def __call__(self, t: float, state: np.ndarray) -> _RowState:
         """Return the rows at a state, with the desired motion at a time."""
-        r, desired = self._tables(state), Motion(*self._at(t))
-        parts = [r[name] for name in self._names]
-        y, G = np.concatenate([x.value for x in parts], -1), np.concatenate([x.G for x in parts], -2)
-        H, D = (
-            None if getattr(parts[0], k) is None else np.concatenate([getattr(x, k) for x in parts], axis)
-            for k, axis in (("H", -3), ("D", -4))
-        )
-        return _RowState(desired, self._shortest(desired.q - y), G, H, D)
+        now, want = self._evaluator(state), self._reference(t)
+        error = self._evaluator.shortest(want.q - now.value)
+        for rows, R, R_now in zip(self._evaluator.turned.values(), want.R, now.R, strict=True):
+            error[rows] = vector_from_matrix(R @ R_now.T)
+        return _RowState(want, error, now)
 
-    def accelerations(self, now: _RowState, v: np.ndarray, kp: np.ndarray, kd: np.ndarray) -> np.ndarray:
+    def accelerations(self, at: _RowState, v: np.ndarray, kp: np.ndarray, kd: np.ndarray) -> np.ndarray:
         """Return accelerations of the coordinates that make the errors decay."""
-        desired = now.desired.qdd + kd @ (now.desired.qd - now.G @ v) + kp @ now.error
-        return self.solve(now, desired - _quadratic(now.H, v, v))
+        want, now = at.desired, at.now
+        return self.solve(at, want.qdd + kd @ (want.qd - now.G @ v) + kp @ at.error - _quadratic(now.H, v, v))
 
-    def solve(self, now: _RowState, u: np.ndarray) -> np.ndarray:
+    def solve(self, at: _RowState, u: np.ndarray) -> np.ndarray:
         """Solve G x = u for x.
 
         Raises
@@ -1215,17 +1225,16 @@ class _Rows:
         """
         if self._are_coordinates:
             return u
-        scaling, G = self._tables.scaling, now.G
+        scaling, G = self._evaluator.scaling, at.now.G
         s = np.linalg.svd(scaling.scaled(G), compute_uv=False)
-        none = s[-1] <= ERROR_FACTOR * float(np.max(scaling.error)) * len(self._labels)
+        none = s[-1] <= ERROR_FACTOR * float(np.max(scaling.error)) * len(self.labels)
         condition = np.inf if none else s[0] / s[-1]
         if not condition < CONDITION_MAX:
             message = (
-                f"{', '.join(self._labels)} cannot drive {', '.join(self._tables.coordinates)} here "
-                f"(condition {condition:.1e}). Plan the trajectory around this configuration, or use other "
-                "rows."
+                f"{', '.join(self.labels)} cannot drive {', '.join(self._evaluator.coordinates)} here "
+                f"(condition {condition:.1e}). Plan the motion around this configuration, or use other rows."
             )
-            raise SingularError(message, names=self._labels, condition=condition)
+            raise SingularError(message, names=self.labels, condition=condition)
         return np.linalg.solve(G, u)
 
 

@@ -16,27 +16,29 @@ from kic.numerics.arrays import reals
 from kic.numerics.polynomials import Piecewise, beside
 from kic.numerics.rotations import matrix_from_quaternion, product
 from kic.operational_space.pose import parse_pose, parse_rotation
-from kic.trajectory.orientation import OrientationTrajectory
+from kic.trajectory.orientation import OrientationTrajectory, angular_motion
 from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel
 
 _ZEROS, _NO_PARTS = np.zeros(3), np.empty((0, 3, 3))
 # value, rate and acceleration of rows at a time, or more derivatives
 Sample = Callable[[float], Any]
-# orientation (3, 3), and its angular velocity and acceleration (2, 3), at a time
+# orientation (3, 3), and its angular velocity with one or two derivatives, (2, 3) or (3, 3), at a time
 Turning = Callable[[float], tuple[np.ndarray, Any]]
 
 
 class Desired(NamedTuple):
     """Desired motion of P rows at one time.
 
-    Entries of `q` for angular velocities are unused. `R` (K, 3, 3) holds the orientations.
+    Entries of `q` for angular velocities are unused. `R` (K, 3, 3) holds the orientations. `qddd` is empty
+    unless a reference of order 3 returns it.
     """
 
     q: np.ndarray
     R: np.ndarray
     qd: np.ndarray
     qdd: np.ndarray
+    qddd: np.ndarray = np.empty(0)
 
 
 class Reference:
@@ -51,8 +53,8 @@ class Reference:
         function of time that returns value, rate and acceleration. A body or frame has a pose: a
         `RigidTransform`, or a pair of position and rotation, each of which may be a trajectory. A `Rotation`
         or an `OrientationTrajectory` gives three rows, the angular velocities.
-    key : str
-        Name of the argument.
+    order : {2, 3}
+        Number of derivatives that functions of time return.
 
     Attributes
     ----------
@@ -62,8 +64,8 @@ class Reference:
         Number P of rows.
     """
 
-    def __init__(self, model: CompiledModel, given: Any, key: str = "reference") -> None:
-        self._model, self._key = model, key
+    def __init__(self, model: CompiledModel, given: Any, order: int = 2) -> None:
+        self._model, self._key, self._order = model, "reference", order
         self._given = _frozen(dict(given)) if isinstance(given, Mapping) else given
         self._samples: list[Callable[[float], Desired]] = []
         self.names: tuple[str, ...] = ()
@@ -79,23 +81,22 @@ class Reference:
         elif isinstance(given, Mapping) and given:
             for name, motion in given.items():
                 if not isinstance(name, str):
-                    raise invalid(key, "must have names of rows, bodies and frames as keys", name)
+                    raise invalid(self._key, "must have names of rows, bodies and frames as keys", name)
                 self._add(*self._entry(name, motion))
         else:
-            raise invalid(
-                key, "must be a Trajectory, or a dict that maps rows, bodies and frames to motions", given
-            )
+            rule = "must be a Trajectory, or a dict that maps rows, bodies and frames to motions"
+            raise invalid(self._key, rule, given)
         self._single = self._samples[0] if len(self._samples) == 1 else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Reference, (self._model, self._given, self._key)  # functions of time are made again
+        return Reference, (self._model, self._given, self._order)  # functions of time are made again
 
     def __call__(self, t: float) -> Desired:
         """Return the desired motion at a time; outside its time span a trajectory is at rest."""
         if self._single is not None:
             return self._single(t)
         parts = [sample(t) for sample in self._samples]
-        return Desired(*(np.concatenate([part[k] for part in parts]) for k in range(4)))
+        return Desired(*(np.concatenate([part[k] for part in parts]) for k in range(self._order + 2)))
 
     def _add(self, names: tuple[str, ...], size: int, sample: Callable[[float], Desired]) -> None:
         self._samples.append(sample)
@@ -122,7 +123,7 @@ class Reference:
                 whole = isinstance(turning, _AboutAxis) and isinstance(first[0], Trajectory)
                 if whole and first[0].duration == first[1].duration:  # one evaluation for both
                     return (name,), 6, cast("_AboutAxis", turning).beside(first[0].pieces)
-                return (name,), 6, _posed(place, turning)
+                return (name,), 6, _posed(place, turning, self._order)
             return (name,), 6, self._whole(name, part, motion)
         elif isinstance(first, OrientationTrajectory) or hasattr(first, "as_matrix"):
             names = tuple(f"{name}.{w}" for w in ("wx", "wy", "wz"))
@@ -146,19 +147,19 @@ class Reference:
         return rows
 
     def _place(self, name: str, motion: Any, size: int = 3) -> Sample:
-        """Return values, rates and accelerations of rows as a function of time."""
+        """Return values of rows and their derivatives as a function of time."""
         if isinstance(motion, Trajectory):
             if motion.size != size:
                 self._raise(name, f"{motion.size} coordinates", size)
             return Held(motion.pieces)
         if not is_function(motion):
             return _constant(self._numbers(name, motion, size), size)
-        return lambda t: self._three(name, motion(t), lambda value: self._numbers(name, value, size), size)
+        return lambda t: self._sampled(name, motion(t), lambda value: self._numbers(name, value, size), size)
 
     def _turning(self, name: str, motion: Any) -> Turning:
         """Return an orientation and its rates as a function of time."""
         if isinstance(motion, OrientationTrajectory):
-            return _AboutAxis(motion) if motion.arms is not None else _splined(motion)
+            return _AboutAxis(motion) if motion.arms is not None else _splined(motion, self._order)
 
         def matrix(value: Any) -> np.ndarray:
             R = parse_rotation(self._key, name, value)
@@ -167,11 +168,11 @@ class Reference:
             return R.copy()
 
         if hasattr(motion, "as_matrix") or not is_function(motion):
-            fixed = matrix(motion), np.zeros((2, 3))
+            fixed = matrix(motion), np.zeros((3, 3))
             return lambda t: fixed
 
         def sample(t: float) -> tuple[np.ndarray, Any]:
-            R, *rates = self._three(name, motion(t), matrix, 3)
+            R, *rates = self._sampled(name, motion(t), matrix, 3)
             return R, rates
 
         return sample
@@ -187,20 +188,21 @@ class Reference:
 
         if not is_function(motion):
             p, R = placed(motion)
-            fixed = Desired(np.concatenate((p, _ZEROS)), np.array([R]), *np.zeros((2, 6)))
+            fixed = Desired(np.concatenate((p, _ZEROS)), np.array([R]), *np.zeros((3, 6)))
             return lambda t: fixed
 
         def sample(t: float) -> Desired:
-            (p, R), rate, acceleration = self._three(name, motion(t), placed, 6)
-            return Desired(np.concatenate((p, _ZEROS)), np.array([R]), rate, acceleration)
+            (p, R), *rates = self._sampled(name, motion(t), placed, 6)
+            return Desired(np.concatenate((p, _ZEROS)), np.array([R]), *rates)
 
         return sample
 
-    def _three(self, name: str, found: Any, value: Callable[[Any], Any], size: int) -> tuple[Any, Any, Any]:
-        """Return value, rate and acceleration from the result of a user's function."""
-        if not isinstance(found, tuple) or len(found) < 3:
+    def _sampled(self, name: str, found: Any, value: Callable[[Any], Any], size: int) -> list[Any]:
+        """Return the value and its derivatives from the result of a user's function."""
+        if not isinstance(found, tuple) or len(found) <= self._order:
             self._raise(name, short_repr(found), size)
-        return value(found[0]), self._numbers(name, found[1], size), self._numbers(name, found[2], size)
+        rates = [self._numbers(name, rate, size) for rate in found[1 : self._order + 1]]
+        return [value(found[0]), *rates]
 
     def _numbers(self, name: str, value: Any, size: int) -> np.ndarray:
         a = reals(value)
@@ -213,7 +215,7 @@ class Reference:
     def _raise(self, name: str, got: str, size: int) -> NoReturn:
         raise InputError(
             f"`{self._key}` must have {counted(size, 'finite number')} for '{name}', got {got}. A function "
-            "returns (value, rate, acceleration).",
+            f"returns (value, rate, acceleration{', jerk' * (self._order > 2)}).",
             key=self._key,
             name=name,
             got=got,
@@ -236,7 +238,7 @@ def _is_pose(value: Any) -> bool:
 
 
 def _constant(value: np.ndarray, size: int) -> Sample:
-    sample = value, np.zeros(size), np.zeros(size)
+    sample = value, *np.zeros((3, size))
     return lambda t: sample
 
 
@@ -244,8 +246,8 @@ def _valued(place: Sample) -> Callable[[float], Desired]:
     """Return the desired motion of rows with values as a function of time."""
 
     def sample(t: float) -> Desired:
-        q, qd, qdd = place(t)[:3]
-        return Desired(q, _NO_PARTS, qd, qdd)
+        q, *rates = place(t)
+        return Desired(q, _NO_PARTS, *rates)
 
     return sample
 
@@ -254,21 +256,21 @@ def _turned(turning: Turning) -> Callable[[float], Desired]:
     """Return the desired motion of three angular velocities as a function of time."""
 
     def sample(t: float) -> Desired:
-        R, (w, wd) = turning(t)
-        return Desired(_ZEROS, R[None], w, wd)
+        R, rates = turning(t)
+        return Desired(_ZEROS, R[None], *rates)
 
     return sample
 
 
-def _posed(place: Sample, turning: Turning) -> Callable[[float], Desired]:
+def _posed(place: Sample, turning: Turning, order: int) -> Callable[[float], Desired]:
     """Return the desired motion of a pose as a function of time."""
 
     def sample(t: float) -> Desired:
-        motion = np.zeros((3, 6))
-        R, motion[1:, 3:] = turning(t)
-        motion[:, :3] = place(t)[:3]
-        q, qd, qdd = motion
-        return Desired(q, R[None], qd, qdd)
+        motion = np.zeros((order + 1, 6))
+        R, rates = turning(t)
+        motion[1:, 3:] = rates[:order]
+        motion[:, :3] = place(t)[: order + 1]
+        return Desired(motion[0], R[None], *motion[1:])
 
     return sample
 
@@ -315,30 +317,33 @@ class _AboutAxis:
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         jet = self._at(t)
-        return self.matrix(jet[0]), jet[1:3]
+        return self.matrix(jet[0]), jet[1:]
 
     def beside(self, place: Piecewise) -> Callable[[float], Desired]:
         """Return the desired motion of a pose whose position has pieces with the same ends."""
         at, matrix = Held(beside([place, self.pieces])), self.matrix
 
         def sample(t: float) -> Desired:
-            q, qd, qdd, _ = at(t)
-            return Desired(q, matrix(q, 3)[None], qd, qdd)
+            q, *rates = at(t)
+            return Desired(q, matrix(q, 3)[None], *rates)
 
         return sample
 
 
-def _splined(trajectory: OrientationTrajectory) -> Turning:
+def _splined(trajectory: OrientationTrajectory, order: int) -> Turning:
     """Return the orientation of a spline p of unnormalized quaternions as a function of time.
 
     ω = 2 E ṗ / N and ω̇ = (2 E p̈ − ω Ṅ) / N with N = p·p, see `kic.trajectory.orientation`; E (3, 4) gives
-    the vector part of the product with the conjugate of p.
+    the vector part of the product with the conjugate of p. Two derivatives are computed without `product`,
+    because controllers call this at every step.
     """
     at = Held(trajectory.trajectory.pieces)
 
     def sample(t: float) -> tuple[np.ndarray, np.ndarray]:
         jet = at(t)
         w, x, y, z = jet[0].tolist()
+        if order > 2:
+            return matrix_from_quaternion((w, x, y, z)), np.array(angular_motion(list(jet)))
         E = np.array(((-x, -y, -z), (w, z, -y), (-z, w, x), (y, -x, w)))
         f = 2 / (w * w + x * x + y * y + z * z)
         rates = f * jet[1:3].dot(E)
