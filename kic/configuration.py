@@ -921,7 +921,7 @@ class Configuration(Printable, Tabular, Animated):
     def body_contributions(
         self, *, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> Contributions:
-        """Compute the contribution of each body to I* and P*, by linear and by angular momentum.
+        """Compute the contribution of each body to I*, P* and the weight, by linear and by angular momentum.
 
         Parameters
         ----------
@@ -931,7 +931,8 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         Contributions
-            Arrays (..., N, M, M) and (..., N, M, M, M) for N bodies (eqs 2-157, 2-158, 2-193, 2-194).
+            Arrays (..., N, M, M), (..., N, M, M, M) and (..., N, M) for N bodies (eqs 2-147, 2-157, 2-158,
+            2-193, 2-194). Its `inverse_dynamics` returns the effort that each body requires.
 
         Raises
         ------
@@ -945,6 +946,8 @@ class Configuration(Printable, Tabular, Animated):
         >>> c = kic.load("horn-two-link").at([0.0, 0.0]).body_contributions()
         >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
         np.float64(2.6666666666666665)
+        >>> c.inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(3).tolist()  # of each stick, at both joints
+        [[4.905, 0.0], [14.715, 4.905]]
         """
         model = self._model
         transfer = model.transfer_for(wrt)
@@ -955,7 +958,8 @@ class Configuration(Printable, Tabular, Animated):
         T, layout = scatter(T, good), model.contributions_query(transfer).layout
         shape = *self.batch, len(model.masses.names)
         rows = T.reshape(prod(shape), layout.width)
-        parts = transfer.in_coordinates(list(layout.split(rows, shape)), (2, 2, 3, 3))
+        *parts, momentum = transfer.in_coordinates(list(layout.split(rows, shape)), (2, 2, 3, 3, 1))
+        parts.append(np.einsum("x,...nxm->...nm", np.array(model.description.gravity), momentum))
         rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
         if rotors:
             parts = add_rotors(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.products import evaluate_form
+from kic.numerics.arrays import as_array, broadcast_batches, check_finite
 from kic.numerics.display import Printable, Summary
 
 
@@ -22,9 +25,9 @@ def add_rotors(
         G, rotor = rows.G[..., own, :], np.array(joint.armature)
         I = np.einsum("...pa,p,...pb->...ab", G, rotor, G)
         P = np.einsum("...pk,p,...pab->...kab", G, rotor, H[..., own, :, :])
-        added.append([np.zeros_like(I), I, np.zeros_like(P), P])
+        added.append([np.zeros_like(I), I, np.zeros_like(P), P, np.zeros_like(I[..., 0])])
         start += joint.dof
-    axes = (-3, -3, -4, -4)
+    axes = (-3, -3, -4, -4, -2)
     return [
         np.concatenate([part, np.stack(new, axis=axis)], axis=axis)
         for part, new, axis in zip(parts, zip(*added, strict=True), axes, strict=True)
@@ -33,10 +36,11 @@ def add_rotors(
 
 @dataclass(eq=False, repr=False)
 class Contributions(Printable):
-    """Contribution of each body to I* and P*: Freeman's sums, split by linear and angular momentum.
+    """Contribution of each body to I*, P* and the weight: Freeman's sums, by linear and angular momentum.
 
-    The parts of P* have Freeman's form, with the gyroscopic term (II g_a)·(g_k × g_b). Summed and symmetrized
-    in the last two indices, they give the P* of `Dynamics` in holonomic coordinates.
+    The parts of P* have Freeman's form, with the gyroscopic term (II g_a)·(g_k × g_b) of (2-194). Summed and
+    symmetrized in the last two indices, (P + Pᵀ)/2, they give the P* of `Dynamics` in holonomic coordinates.
+    The efforts q̇ᵀ P* q̇ are the same. Applied forces, springs, damping and friction belong to no body here.
 
     Attributes
     ----------
@@ -48,6 +52,8 @@ class Contributions(Printable):
         Contributions to I* by linear and angular momentum (2-157, 2-193).
     P_linear, P_angular : (..., N, M, M, M) ndarray
         Contributions to P* by linear and angular momentum (2-158, 2-194).
+    weight : (..., N, M) ndarray
+        Generalized weight of each body (2-147), the part of `Dynamics.load` by gravity.
     """
 
     _one_line = ("bodies", "coordinates")
@@ -58,6 +64,38 @@ class Contributions(Printable):
     I_angular: np.ndarray
     P_linear: np.ndarray
     P_angular: np.ndarray
+    weight: np.ndarray
+
+    def inverse_dynamics(self, qd: Any = None, qdd: Any = None) -> np.ndarray:
+        """Return the efforts (..., N, M) that the inertia and the weight of each body require.
+
+        Their sum is the effort of `Dynamics.inverse_dynamics` without applied forces, springs and damping.
+        For an arm, entry [j, i] is the torque T_ij of joint i due to link j.
+
+        Parameters
+        ----------
+        qd, qdd : (..., M) array_like, optional
+            Rates and accelerations; zero by default.
+
+        Examples
+        --------
+        >>> arm = kic.load("horn-two-link").at([0.0, 0.5])
+        >>> each = arm.body_contributions().inverse_dynamics([1.0, 2.0], [0.5, 0.0])
+        >>> np.abs(each.sum(axis=0) - arm.inverse_dynamics([1.0, 2.0], [0.5, 0.0])).max() < 1e-12
+        np.True_
+        """
+        size = len(self.coordinates)
+        given = {"qd": qd, "qdd": qdd}
+        v, a = (np.zeros(size) if x is None else as_array(name, x, size) for name, x in given.items())
+        broadcast_batches(model=self.weight.shape[:-2], qd=v.shape[:-1], qdd=a.shape[:-1])
+        v, a = v[..., None, :], a[..., None, :]
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is an error, below
+            P = evaluate_form(self.P_linear + self.P_angular, (v, v))
+            effort: np.ndarray = evaluate_form(self.I_linear + self.I_angular, (a,)) + P - self.weight
+        if effort.dtype.kind != "O":
+            known = np.isfinite(self.weight).all(axis=-1)
+            check_finite("Efforts", ", ".join(self.bodies), effort, np.broadcast_to(known, effort.shape[:-1]))
+        return effort
 
     def summary(self) -> Summary:
         """Return a table of the contributions of each body to the diagonal of I*."""

@@ -21,7 +21,8 @@ def dynamics_query(
 def contributions_query(tree: Tree, masses: Masses, size: int) -> Query:
     """Return the query for the contributions of each body to I* and P* in `size` coordinates.
 
-    The results of each of the N bodies are I linear, I angular, P linear and P angular, side by side.
+    The results of each of the N bodies are I linear, I angular, P linear, P angular and the Jacobian of the
+    linear momentum, side by side.
     """
-    layout = Layout([(size, size), (size, size), (size,) * 3, (size,) * 3])
+    layout = Layout([(size, size), (size, size), (size,) * 3, (size,) * 3, (3, size)])
     return Query(tree, "links", layout, masses=masses, asked=(2, 0, size, 0))

@@ -18,13 +18,15 @@ from kic.kernels.vectors import cross, dot, symmetric, take
 
 
 @helper
-def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p):
-    """Add the contributions of a body to I (2-157, 2-193) and P (2-158, 2-194).
+def add_link(L, A, mass, j, size, t, linear_i, angular_i, linear_p, angular_p, momentum):
+    """Add the contributions of a body to I (2-157, 2-193), P (2-158, 2-194) and the momentum m g_k (3, M).
 
     L and A are the tables of its centre of mass and of its angular velocity.
     """
     for k in range(size):
         gk, wk = column1(L, size, k), column1(A, size, k)
+        for axis in range(3):
+            t[momentum + axis * size + k] += mass * gk[axis]
         jk = symmetric(j, wk)
         for a in range(size):
             ga, wa = column1(L, size, a), column1(A, size, a)
@@ -57,8 +59,8 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
 def links(plan, numbers, states, X, whole, scratch, T):
     """Compute the contributions of bodies to I* and P*, in the tree's coordinates, or in those of X (B, …).
 
-    `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³) receives, for each body, the linear and
-    the angular part of I, then those of P.
+    `whole` (M,) is zero: no frame is omitted. T (B, n, 2 M² + 2 M³ + 3 M) receives, for each body, the linear
+    and the angular part of I, then those of P, and the Jacobian of its linear momentum.
     """
     mobile = plan[0, lay.COLUMNS]
     cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
@@ -91,5 +93,6 @@ def links(plan, numbers, states, X, whole, scratch, T):
                 body_tables(cols, F, into, frame, take(inertias, i, lay.CENTRE), size, L, A)
                 j = rotated_inertia(F, frame, inertias, i)
                 add_link(
-                    L, A, inertias[i, lay.MASS], j, size, T[b, i], 0, square, 2 * square, 2 * square + cube
+                    L, A, inertias[i, lay.MASS], j, size, T[b, i],
+                    0, square, 2 * square, 2 * square + cube, 2 * square + 2 * cube,
                 )  # fmt: skip

@@ -1192,7 +1192,7 @@ class _RowState(NamedTuple):
 
 
 class _Rows:
-    """As many rows as degrees of freedom with their reference, and coefficients up to a given order."""
+    """Rows of a reference, one for each degree of freedom, with coefficients up to a given order."""
 
     def __init__(self, mechanism: Mechanism, reference: Any, wrt: tuple[str, ...] | None, order: int) -> None:
         model = mechanism._model

@@ -116,13 +116,14 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
     m, c = configuration(name, place)
     for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
         d, near, size = c.dynamics(wrt=wrt), Around(m, c, wrt), len(wrt)
-        I, load = np.zeros((size, size)), np.zeros(size)
+        I, weights = np.zeros((size, size)), dict[str, np.ndarray]()
         for body in m.bodies:
             v = near.slope(near.postures.pose(body.name).apply(body.com).reshape(size, 6, 3))
             omega, now = near.turning(body.name), c.pose(body.name).rotation.as_matrix()
             moments = now @ np.array(body.inertia) @ now.T
             I += body.mass * v @ v.T + omega @ moments @ omega.T
-            load += body.mass * v @ m.gravity
+            weights[body.name] = body.mass * v @ m.gravity
+        load = np.sum(list(weights.values()), axis=0)
         assert mismatch(I, d.I) < 1e-8
         assert np.abs(load - d.load).max() <= 1e-8 * np.abs(d.load).max()
         assert d.holonomic
@@ -132,6 +133,13 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
         assert np.abs(d.inertia_gradient() - gradient).max() < 1e-7 * largest
         shares = c.body_contributions(wrt=wrt)
         assert mismatch((shares.I_linear + shares.I_angular).sum(axis=0), d.I) < 1e-12
+        largest_load = np.abs(d.load).max()
+        for part, weight in zip(shares.bodies, shares.weight, strict=True):
+            assert np.abs(weight - weights[part]).max() <= 1e-8 * largest_load
+        v, a = np.random.default_rng(place).normal(size=(2, m.dof))
+        efforts = shares.inverse_dynamics(v, a)
+        size = np.abs(efforts).max() + largest * (np.abs(v).sum() ** 2 + np.abs(a).sum())
+        assert np.abs(efforts.sum(axis=0) - d.inverse_dynamics(v, a)).max() < 1e-12 * size
         power = (shares.P_linear + shares.P_angular).sum(axis=0)
         assert np.abs((power + power.swapaxes(1, 2)) / 2 - d.P).max() < 1e-11 * largest
 
