@@ -1,4 +1,4 @@
-"""Locks: joints and distances fixed at values until they are unlocked."""
+"""Locks: joints, distances, and rows of points and bodies fixed at values until they are unlocked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 from kic.assembly import default_coordinates, described_at, displacements, state_at
 from kic.configuration import Configuration, flat_states
 from kic.description.joint_types import BALL_TYPES
-from kic.description.parts import Distance
+from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.units import coordinate_units, row_unit
-from kic.errors import InputError, KicError, SingularError, counted, short_repr
+from kic.description.validation import GROUND
+from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
+from kic.kinematics.outputs import OMEGA
 from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
 from kic.mechanism import Mechanism
@@ -27,6 +29,8 @@ from kic.numerics.tolerances import RANK_RTOL
 _LOCKS = "_locks"
 # attribute of a mechanism without locks: spins whose hinges are locked by `hold_spins`
 _SPINS = "_spins"
+# kinds of parts that can be locked
+_KINDS = "joints", "distances", "points", "bodies"
 # largest difference between values of dependent locks that are consistent
 CONSISTENT_RTOL = 1e-9
 
@@ -40,12 +44,13 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     else:
         given = dict.fromkeys(names_of(values, "values"))
     for name in given:
-        part: Any = base._part(name, "joints", "distances")
-        if part.fixed if isinstance(part, Distance) else not part.dof:
+        part: Any = base._part(name.partition(".")[0] if _is_row(base, name) else name, *_KINDS)
+        if part.fixed if isinstance(part, Distance) else isinstance(part, Joint) and not part.dof:
             raise InputError(f"'{name}' of '{base.name}' is fixed. Leave it out.", name=name, key="values")
     base, left = _with_values(base, {**dict.fromkeys(names), **given})
     names = tuple(dict.fromkeys((*names, *given)))
-    locked, couplings = dict.fromkeys(names), dict(base._terms)
+    rows = [name for name in names if _is_row(base, name)]
+    locked, couplings = dict.fromkeys(name for name in names if name not in rows), dict(base._terms)
     moved = True
     while moved:  # a coupling fixes its last joint
         moved = False
@@ -69,6 +74,7 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
             made = made.replace(name, joints=joints, ratios=ratios, gears=None, belt=None, pitch_point=None)
     for name in locked:
         made = made.replace(name, **({"type": "fixed"} if name in base._joints else {"fixed": True}))
+    made = made.add(*_guides(base, rows)) if rows else made
     if made.dof != len(left):
         message = (
             f"Locking {', '.join(names)} would leave '{base.name}' with "
@@ -118,6 +124,70 @@ def hold_spins(mechanism: Mechanism) -> Mechanism:
     return lock(made, names) if names else made
 
 
+def _is_row(mechanism: Mechanism, name: Any) -> bool:
+    """Return True for a point, a body, or one of their rows."""
+    known = isinstance(name, str) and mechanism._components(name) is not None
+    return known and isinstance(mechanism._parts[name.partition(".")[0]], Point | Body)
+
+
+def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
+    """Return massless slides from ground and a last joint that constrain rows of points and bodies.
+
+    Slides have the free directions, in the plane of a planar mechanism. The last joint is spherical, revolute
+    or fixed for none, two or three locked angular velocities. One alone is no constraint of positions.
+    """
+    held: dict[str, set[str]] = {}
+    for name in names:
+        owner, _, row = name.partition(".")
+        rows = {row} if row else {x.partition(".")[2] for x in mechanism._components(name) or ()}
+        held.setdefault(owner, set()).update(rows)
+    normal, made = mechanism._model.tree.planar_normal, list[Body | Joint]()
+    for owner, own in held.items():
+        part, at = mechanism._parts[owner], _place(mechanism, owner)
+        directions = [e for x, e in zip("xyz", np.eye(3), strict=True) if x in own]
+        turning: list[Any] = [e for w, e in zip(OMEGA, np.eye(3), strict=True) if w not in own]
+        if normal is not None:
+            directions.append(normal)
+            turns = "angle" in own or any(w in own and abs(n) > 0 for w, n in zip(OMEGA, normal, strict=True))
+            turning = [] if turns else [normal]
+        if len(turning) == 2:
+            fixed = next(w for w in OMEGA if w in own)
+            raise InputError(
+                f"`values` must lock none, two or three angular velocities of '{owner}', got {fixed}, which "
+                "is no constraint of positions. Lock the two about axes perpendicular to the free one.",
+                key="values",
+                name=owner,
+            )
+        last = GROUND
+        for k, axis in enumerate(_free_directions(directions), 1):
+            body = f"{owner} slider {k}"
+            made.append(Body(body, mass=0.0, com=at, inertia=np.zeros(3)))
+            made.append(Joint(f"{owner} slide {k}", "prismatic", (last, body), at=at, axis=axis))
+            last = body
+        pair, lock = (last, getattr(part, "body", owner)), f"{owner} lock"
+        if len(turning) == 1:
+            made.append(Joint(lock, "revolute", pair, at=at, axis=turning[0]))
+        else:
+            made.append(Joint(lock, "spherical" if turning else "fixed", pair, at=at))
+    return made
+
+
+def _place(mechanism: Mechanism, owner: str) -> Any:
+    """Return the reference position (3,) of a point, or of the reference point of a body."""
+    return mechanism.at().coefficients([f"{owner}.{x}" for x in "xyz"], order=1).values
+
+
+def _free_directions(held: Iterable[np.ndarray]) -> list[Any]:
+    """Return the directions perpendicular to some, along axes of the world as far as possible."""
+    known, free = list[np.ndarray](), list[np.ndarray]()
+    for kind, vectors in ((known, held), (free, np.eye(3))):
+        for v in vectors:
+            rest = v - sum(((u @ v) * u for u in (*known, *free)), np.zeros(3))
+            if (size := float(np.linalg.norm(rest))) > RANK_RTOL:
+                kind.append(rest / size)
+    return free
+
+
 def _spins_of_balls(spins: Iterable[Spin]) -> list[Spin]:
     """Return the spins that are held by a universal joint in place of a ball joint."""
     return [spin for spin in spins if spin.held and spin.held.type != "fixed"]
@@ -151,17 +221,24 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
     held: dict[str, Any] = {}
     spare: dict[str, Any] = {}  # values determined by `held`
     locked, rows = list[str](), list[str]()
+    moves = any(value is not None for value in values.values())
     for name, value in values.items():
         own = mechanism._components(name) or ()
-        given = {c: _rest(mechanism, c) for c in own}
+        if moves and (turning := [c for c in own if c.rpartition(".")[2] in OMEGA and _is_row(mechanism, c)]):
+            message = (
+                f"'{turning[0]}' of '{mechanism.name}' has no value, and is not kept while others move. Lock "
+                "values first, then angular velocities by name."
+            )
+            raise InputError(message, key="values", name=name)
+        given = {c: _rest(mechanism, c) if moves else 0.0 for c in own}
         if value is not None:
-            given = dict(single_entries(mechanism, name, value) if len(own) > 1 else [(name, value)])
+            given = _entries(mechanism, name, value)
         locked += own
         for c, x in given.items():
             is_free = _rank(reference, [*rows, c]) > len(rows)
             (held if is_free else spare)[c] = x
             rows += [c] * is_free
-    if all(value is None for value in values.values()):
+    if not moves:
         return mechanism, _independent(mechanism, reference, rows, locked, {})
     # ball joints have no values, so rods must not spin during the motion
     steady = _without_spins(mechanism, _spins_of_balls(find_spins(mechanism, locked)))
@@ -197,9 +274,22 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
     made = described_at(mechanism, state, poses)
     spins = _independent(mechanism, reference, [*rows, *chosen], locked, {})
     # joints other than coordinates are locked
-    if len(chosen) < len(others):
+    if len(chosen) < len(others) and not any(_is_row(mechanism, c) for c in held):
         made = made.replace(coordinates=(*chosen, *spins, *held))
     return made, (*chosen, *spins)
+
+
+def _entries(mechanism: Mechanism, name: str, value: Any) -> dict[str, Any]:
+    """Return the values of the rows of a joint, a distance, or a point or body."""
+    own = mechanism._components(name) or ()
+    if len(own) == 1:
+        return {name: value}
+    if not _is_row(mechanism, name):
+        return dict(single_entries(mechanism, name, value))
+    a = numbers(name, value)
+    if a.shape != (len(own),):
+        raise invalid("values", f"must be {len(own)} numbers for '{name}'", value)
+    return dict(zip(own, a, strict=True))
 
 
 def _rest(mechanism: Mechanism, name: str) -> Any:

@@ -1081,22 +1081,65 @@ class Mechanism(Printable, MechanismDescription):
         """
         return removed(self, names)
 
+    def chain(self, tip: str, *, through: str | Iterable[str] | None = None) -> Self:
+        """Return the serial chain of joints from ground to a body, an open mechanism.
+
+        The chain is a leg of a closed mechanism, or a finger that holds an object, in the same reference
+        configuration. `Dynamics.transfer` by the inverse of the tip's coefficients gives its model in
+        coordinates of the tip. The models of all legs add up to that of the mechanism (4-42) to (4-53).
+
+        Parameters
+        ----------
+        tip : str
+            Body at the end of the chain.
+        through : str or list of str, optional
+            Joints or bodies of the chain; needed if several chains lead to the body.
+
+        Returns
+        -------
+        Mechanism
+            The bodies of the chain, and those that are fixed to them, with all parts that refer to these
+            bodies and joints alone. Its coordinates are the joints from ground to the tip. Contacts and fixed
+            distances, which close loops, are left out. Chains to the same tip all have its mass.
+
+        Raises
+        ------
+        UnknownNameError
+            If a name is unknown.
+        InputError
+            If no chain leads to the body, or more than one.
+
+        Examples
+        --------
+        >>> robot = kic.load("three-legged-robot")
+        >>> leg = robot.chain("platform", through="A1")
+        >>> leg.coordinates, leg.dof, robot.dof
+        (('A1', 'B1', 'C1'), 3, 3)
+        """
+        from kic.description.chains import serial_chain
+
+        return serial_chain(self, tip, through)
+
     def lock(self, values: Mapping[str, Any] | str | Iterable[str]) -> Mechanism:
-        """Return the mechanism with joints and distances fixed at values.
+        """Return the mechanism with joints, distances, and rows of points and bodies fixed at values.
 
         Parameters
         ----------
         values : dict of str to array_like, or names
-            Values of joints and distances, as in `at`; names alone are fixed in the reference configuration,
-            without a solution. The remaining coordinates, including orientations of free and spherical
-            joints, keep their values in the new reference configuration. Displacements and rotations are
-            measured from it, and the axes of spherical and free joints turn with their first bodies.
+            Values of joints, distances, points, and rows such as "tip.x" or "hand.angle", as in `at`. Names
+            alone are fixed in the reference configuration, without a solution: also angular velocities, of
+            which all or two of a body must be locked. The remaining coordinates, including orientations of
+            free and spherical joints, keep their values in the new reference configuration. Displacements
+            and rotations are measured from it, and the axes of spherical and free joints turn with their
+            first bodies.
 
         Returns
         -------
         Mechanism
             With fewer degrees of freedom. A coupling locks the last of its joints. Motors drive their
-            unlocked joints, and are omitted if all are locked.
+            unlocked joints, and are omitted if all are locked. Rows of a part "hand" close a loop through
+            ground (4-30): massless slides "hand slide 1", … along the free directions, and a joint
+            "hand lock", whose `joint_forces` are the constraint loads.
 
         Raises
         ------
@@ -1120,6 +1163,9 @@ class Mechanism(Printable, MechanismDescription):
         >>> arm = kic.load("panda").lock({"joint4": -1.5, "joint7": 0.3})
         >>> arm.coordinates, arm["joint7"].type
         (('joint1', 'joint2', 'joint3', 'joint5', 'joint6'), 'fixed')
+        >>> pushing = kic.load("planar-4r").lock("tip.x")  # along a wall
+        >>> pushing.coordinates, pushing.dof
+        (('joint1', 'joint2', 'joint3'), 3)
         """
         from kic.locking import lock
 

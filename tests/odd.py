@@ -388,6 +388,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
         "Mechanism.sweep": {"of": v["metric"]}, "Mechanism.sensitivity": {"of": v["function"]},
         "Mechanism.add": {"parts": [kic.Point("added", body, (0, 0, 0))]},
         "Mechanism.without": {"names": [tip]}, "part": body,
+        "Mechanism.chain": {"tip": m.joints[0].bodies[1], "through": m.joints[0].name},
     }  # fmt: skip
     yield lambda: c, parts
     yield lambda: batch, parts

@@ -63,7 +63,7 @@ Part = (
 )
 _KIND = dict(zip(get_args(Part), KINDS, strict=True))
 # fields with the names of bodies or points
-_REFERENCES = {
+REFERENCES = {
     "joints": "bodies", "contacts": "bodies", "points": "body", "frames": "body", "moments": "body",
     "distances": "points", "springs": "points", "centers": "bodies", "forces": "point",
 }  # fmt: skip
@@ -253,7 +253,7 @@ class MechanismDescription:
         """Check that all bodies and points that parts refer to exist."""
         bodies = dict.fromkeys((GROUND, *(body.name for body in self.bodies)))
         points = dict.fromkeys(point.name for point in self.points)
-        for kind, key in _REFERENCES.items():
+        for kind, key in REFERENCES.items():
             sought, there = ("point", points) if key.startswith("point") else ("body", bodies)
             for i, part in enumerate(getattr(self, kind)):
                 given = getattr(part, key)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hands import hand
 from raising import raises
+from sampling import random_tree
 
 import kic
 
@@ -211,3 +212,80 @@ def test_files_keep_the_axes(tmp_path: Path) -> None:
         locked.save(tmp_path / "m.toml")
         read = kic.load(tmp_path / "m.toml")
         assert (read.joints, read.contacts) == (locked.joints, locked.contacts)
+
+
+LOCKED_ROWS = {
+    "one row": ["p6.x"],
+    "point": ["p6"],
+    "points": ["p6.y", "p3.z"],
+    "contact of an edge": ["b6.z", "b6.wx", "b6.wz"],
+    "orientation": ["b6.wx", "b6.wy", "b6.wz"],
+    "pose": ["b6"],
+}
+
+
+@pytest.mark.parametrize("case", LOCKED_ROWS)
+def test_results_are_those_with_the_rows_at_rest(case: str) -> None:
+    """A chain whose end is held is a block of the model in w = (q, c), and its loads are T_c (4-31)."""
+    rng, rows = np.random.default_rng(7), LOCKED_ROWS[case]
+    m = random_tree(rng, "RRPRRRR", loads=True)
+    locked, c = m.lock(rows), m.at()
+    held, q = c.coefficients(rows).rows, locked.coordinates
+    n, w = len(q), [*q, *held]
+    assert (locked.dof, len(w)) == (7 - len(held), 7)
+    found, whole = locked.at().dynamics(), c.dynamics(wrt=w)
+    qd, qdd = rng.normal(size=(2, n))
+    assert_same(found.I, whole.I[:n, :n])
+    assert_same(found.P @ qd @ qd, whole.P[:n, :n, :n] @ qd @ qd)
+    assert_same(found.load, whole.load[:n])
+    u, v = (x.coefficients(["p2", "b4"], order=3, **k) for x, k in ((locked.at(), {}), (c, {"wrt": w})))
+    for tensor in "GHD":
+        a, b = getattr(u, tensor), getattr(v, tensor)
+        assert_same(a, b[(slice(None), *(slice(n),) * (b.ndim - 1))])
+    forces = locked.at().joint_forces(qd, qdd)
+    rest = np.zeros(len(held))
+    loads = dict(zip(w, whole.inverse_dynamics(np.append(qd, rest), np.append(qdd, rest)), strict=True))
+    for owner in {row.partition(".")[0] for row in held}:
+        lock = forces[f"{owner} lock"]
+        acts = np.concatenate([lock.force, lock.moment])
+        for k, row in enumerate(("x", "y", "z", "wx", "wy", "wz")):
+            load = loads.get(f"{owner}.{row}", 0.0)
+            assert abs(acts[k] - load) < 1e-8 * (1 + max(map(abs, loads.values())))
+    away = locked.at(locked.at().value(q) + 0.01)
+    valued = [row for row in held if ".w" not in row]
+    for row in valued:
+        assert abs(away.value(row) - c.value(row)) < 1e-9
+    if len(held) - len(valued) == 3:
+        assert (away.pose("b6").rotation * c.pose("b6").rotation.inv()).magnitude() < 1e-9
+
+
+def test_rows_locked_at_values() -> None:
+    m = kic.load("planar-4r")
+    locked = m.lock({"tip": [0.6, 0.75, 0.0]})
+    assert (locked.dof, locked.unlock().dof, locked.unlock("tip").lock("joint1").dof) == (2, 4, 3)
+    away = locked.at(locked.at().value(locked.coordinates) + 0.1)
+    assert np.abs(away.value("tip") - [0.6, 0.75, 0.0]).max() < 1e-9
+    turned = m.lock({"link4.angle": 0.5}).lock("tip.x")
+    assert (turned.dof, turned.lock({"joint1": 0.1}).dof) == (2, 1)
+    joints = [f"joint{k}" for k in (1, 2, 3, 4)]
+    away = turned.at(turned.at().value(turned.coordinates) + 0.01)
+    assert abs(away.value(joints).sum() - m.at().value(joints).sum() - 0.5) < 1e-9
+    assert abs(away.value("link4.angle")) < 1e-9  # from the new reference configuration
+    assert locked.total_mass == m.total_mass
+
+
+BAD_ROWS = {
+    "one angular velocity": ("link6.wx", {"key": "values", "name": "link6"}),
+    "no such row": ("link6.q", {}),
+    "a rate with a value": ({"link6.wx": 0.1}, {"key": "values", "name": "link6.wx"}),
+    "a value beside a rate": ({"waist": 0.1, "link6.wx": None}, {"key": "values", "name": "link6.wx"}),
+    "two numbers": ({"tool": [0.1, 0.2]}, {"key": "values"}),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows_raise(case: str) -> None:
+    given, numbers = BAD_ROWS[case]
+    error = kic.InputError if numbers else kic.UnknownNameError
+    with raises(error, **numbers):
+        kic.load("puma560").lock(given)

@@ -1,0 +1,117 @@
+"""Serial chains: the joints that lead from ground to a body, without the rest of a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from kic.description.description import REFERENCES, D, MechanismDescription
+from kic.description.parts import Joint
+from kic.description.validation import GROUND
+from kic.errors import InputError, short_repr
+from kic.numerics.arguments import names_of
+
+# chains that are listed in an error, and that are sought at most
+LISTED_MAX, CHAINS_MAX = 8, 10_000
+
+
+def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) -> D:
+    """Return the open chain from ground to a body; see `Mechanism.chain`."""
+    description._part(tip, "bodies", argument="tip")
+    wanted = () if through is None else names_of(through, "through")
+    for name in wanted:
+        description._part(name, "joints", "bodies", argument="through")
+    found = list[tuple[Joint, ...]]()
+    for path in _paths(description, tip):
+        if {*wanted} <= {tip, *(joint.name for joint in path), *(b for j in path for b in j.bodies)}:
+            found.append(path)
+        if len(found) > CHAINS_MAX:
+            break
+    if len(found) != 1:
+        _raise(description, tip, wanted, found)
+    path = found[0]
+    joints = {joint.name for joint in path}
+    bodies = {GROUND, *(body for joint in path for body in joint.bodies)}
+    rigid = [joint for joint in description.joints if not joint.dof]
+    grown = 0
+    while grown < len(bodies):  # bodies that are fixed to a link belong to it
+        grown = len(bodies)
+        for joint in rigid:
+            if bodies & {*joint.bodies} and joint.name not in joints:
+                joints.add(joint.name)
+                bodies |= {*joint.bodies}
+    kept = _parts(description, bodies, joints)
+    order = [joint.name for joint in path if joint.dof]
+    for coupling in kept["couplings"]:  # determines the last of its joints
+        names = {name.partition(".")[0] for name in coupling.joints}
+        own = [name for name in order if name in names]
+        order = [name for name in order if name not in own[-1:]]
+    kept |= {"coordinates": tuple(order), "actuators": None, "remarks": ()}
+    name = f"{description.name}: {path[0].name} to {tip}"
+    return replace(description, name=name, closure_tolerance=0.0, **kept)
+
+
+def _paths(description: MechanismDescription, tip: str) -> Iterator[tuple[Joint, ...]]:
+    """Yield all chains of joints from ground to a body that meet no body twice."""
+    beside: dict[str, list[tuple[Joint, str]]] = {}
+    for joint in description.joints:
+        for a, b in (joint.bodies, joint.bodies[::-1]):
+            beside.setdefault(a, []).append((joint, b))
+    ways: list[tuple[tuple[Joint, ...], tuple[str, ...]]] = [
+        ((), (GROUND,))
+    ]  # joints, and bodies that are met
+    while ways:
+        joints, met = ways.pop()
+        for joint, body in reversed(beside.get(met[-1], ())):
+            if body == tip:
+                yield (*joints, joint)
+            elif body not in met:
+                ways.append(((*joints, joint), (*met, body)))
+
+
+def _parts(
+    description: MechanismDescription, bodies: Collection[str], joints: Collection[str]
+) -> dict[str, Any]:
+    """Return the parts that refer to these bodies and joints alone, without contacts and fixed distances."""
+    names = {*bodies, *(point.name for point in description.points if point.body in bodies)}
+    kept: dict[str, Any] = {"contacts": ()}
+    kept["bodies"] = tuple(body for body in description.bodies if body.name in bodies)
+    kept["joints"] = tuple(joint for joint in description.joints if joint.name in joints)
+    for kind, key in REFERENCES.items():
+        if kind not in kept:
+            parts = getattr(description, kind)
+            kept[kind] = tuple(part for part in parts if {*_listed(getattr(part, key))} <= names)
+    kept["distances"] = tuple(x for x in kept["distances"] if not x.fixed)
+    for kind in ("couplings", "motors"):
+        given = getattr(description, kind)
+        kept[kind] = tuple(x for x in given if {j.partition(".")[0] for j in x.joints} <= {*joints})
+    return kept
+
+
+def _listed(names: str | Iterable[str] | None) -> Iterable[str]:
+    """Return one or several names as a collection; none for None."""
+    return (names,) if isinstance(names, str) else names or ()
+
+
+def _raise(
+    description: MechanismDescription, tip: str, wanted: tuple[str, ...], found: list[tuple[Joint, ...]]
+) -> NoReturn:
+    """Raise the error for no chain, or for several."""
+    which = f" through {' and '.join(wanted)}" if wanted else ""
+    if not found:
+        raise InputError(
+            f"No chain of joints leads from {GROUND} to '{tip}' of '{description.name}'{which}. Name joints "
+            "or bodies of one chain.",
+            key="through",
+            got=wanted,
+        )
+    listed = "; ".join(", ".join(joint.name for joint in path) for path in found[:LISTED_MAX])
+    more = "; …" if len(found) > LISTED_MAX else ""
+    raise InputError(
+        f"`through` must select one chain from {GROUND} to '{tip}' of '{description.name}', got "
+        f"{short_repr(wanted or None)}, which leaves several: {listed}{more}. Name a joint or body that only "
+        "one of them has.",
+        key="through",
+        got=wanted,
+    )
