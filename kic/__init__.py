@@ -204,6 +204,12 @@ _COUNTERPARTS = {
     "load_mjcf": "from_mjcf(file)",
     "load_sdf": "from_sdf(file)",
     "load_urdf": "from_urdf(file)",
+    **dict.fromkeys(("generalized_scalar_product", "generalized_inner_product"), "products.dot(A, T)"),
+    "influence_coefficients": "Configuration.coefficients",
+    "serial_manipulator": "from_dh(name, rows, convention=…)",
+    "drive_train": "Motor(name, joints)",
+    "WristPartitioned": "kic.classics.WristPartitioned, after import kic.classics",
+    "payload": "metrics.force",
 }
 
 

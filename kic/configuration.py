@@ -235,6 +235,19 @@ class Configuration(Printable, Tabular, Animated):
         "manipulability": "ellipsoid(of).manipulability",
         "manipulability_gradient": "ellipsoid(of).gradient()",
         "center_of_mass": 'coefficients("com")',
+        "influence_coefficients": "coefficients(of, order=3)",
+        "transfer": "coefficients(of, wrt=…) or dynamics(wrt=…)",
+        "partial_transfer": "actuator_dynamics(), or resolve_redundancy(of, ud).dynamics()",
+        "effective_load": "dynamics().load, or inverse_dynamics(qd, qdd) of a motion",
+        "load_distribution": "distribute(effort, actuators=…)",
+        "antagonistic": "internal_loads(actuators=…), and its stiffness(efforts)",
+        "superabundance": "resolve_redundancy(of, ud), or distribute(effort) among dependent actuators",
+        **dict.fromkeys(("redundancy", "kinematic_redundancy"), "resolve_redundancy(of, ud)"),
+        "drive_train": "motor_demand(qd, qdd), or dynamics(motors=True)",
+        "linearization": "linearize()",
+        "stiffness": "linearize().K",
+        "compliance": "linearize().K and coefficients(of).G: compliance is G K⁻¹ Gᵀ",
+        "payload": "kic.metrics.force, the largest force within effort limits",
     }
 
     def __init__(

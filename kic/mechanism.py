@@ -160,6 +160,19 @@ class Mechanism(Printable, MechanismDescription):
         "to_mjcf": "kic.to_mjcf(mechanism)",
         "joint_order": "kic.joint_order(mechanism, peer)",
         **{text: f"info.{text}" for text in ("title", "about", "source", "drawing")},
+        "open_chain": "without(*mechanism.mobility().cuts).replace(coordinates=None)",
+        "drive_train": "motors, or at(values).motor_demand(qd, qdd)",
+        "payload": "kic.metrics.force, the largest force within effort limits",
+        "influence_coefficients": "at(values).coefficients(of, order=3)",
+        "transfer": "at(values).coefficients(of, wrt=…)",
+        "effective_load": "at(values).dynamics().load",
+        "load_distribution": "at(values).distribute(effort, actuators=…)",
+        "antagonistic": "at(values).internal_loads(actuators=…)",
+        **dict.fromkeys(
+            ("redundancy", "kinematic_redundancy", "superabundance"),
+            "at(values).resolve_redundancy(of, ud), or track({of: …}, t, near=…)",
+        ),
+        "compliance": "at(values).linearize().K and coefficients(of).G: compliance is G K⁻¹ Gᵀ",
     }
 
     if TYPE_CHECKING:  # for users' type checkers: sequences become tuples

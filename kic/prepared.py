@@ -30,8 +30,10 @@ class Questions(Hinting):
     """Base class of namespaces of questions; errors for unknown attributes suggest the name in kic."""
 
     _counterparts: ClassVar = {
-        **dict.fromkeys(("jacobian", "hessian", "forward_kinematics", "fk"), "coefficients(of)"),
-        **dict.fromkeys(("mass_matrix", "gravity", "crba", "nle"), "dynamics()"),
+        **dict.fromkeys(
+            ("jacobian", "hessian", "influence_coefficients", "forward_kinematics", "fk"), "coefficients(of)"
+        ),
+        **dict.fromkeys(("mass_matrix", "gravity", "effective_load", "crba", "nle"), "dynamics()"),
         **dict.fromkeys(("rnea", "id"), "inverse_dynamics()"),
         **dict.fromkeys(("aba", "fd"), "forward_dynamics()"),
         **dict.fromkeys(("inverse_kinematics", "ik", "at"), "position()"),

@@ -73,6 +73,8 @@ class Dynamics(Printable, Tabular):
         "gravity": "load, whose negative is the static effort",
         "g": "load, whose negative is the static effort",
         "bias": "inverse_dynamics(qd, 0 * qd)",
+        "effective_load": "load, or inverse_dynamics(qd, qdd) of a motion",
+        "partial_transfer": "transfer(coefficients, left=…)",
     }
 
     def __init__(

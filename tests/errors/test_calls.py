@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 
 import kic
+import kic.classics
 from kic import controllers, linkages, trajectory
 from kic.numerics.calls import COUNTERPARTS, explain, explained
 
 BAR = kic.load("four-bar")
 HERE = BAR.at({"A": 1.2})
+HAND = kic.load("two-finger-hand").add(*(kic.Motor(f"M{j}", [j]) for j in ("A1", "B1", "C1")))
 HINGE = ("A", "revolute", ("ground", "a"))
 
 WRONG = [
@@ -142,14 +145,36 @@ def test_other_mistakes_name_the_remedy(call: Callable[[], Any], error: type, me
     assert message in str(caught.value)
 
 
-def test_counterparts_of_moved_names_work() -> None:
-    known = {"kic": kic, "mechanism": BAR, "configuration": HERE, "coordinates": BAR.coordinates}
-    moved = "title about source drawing cuts independent_sets to_urdf to_mjcf"
-    for owner, names in ((BAR, moved), (HERE, "phi")):
-        for name in names.split():
-            with pytest.raises(AttributeError) as caught:
-                getattr(owner, name)
-            use = str(caught.value).partition("Use ")[2].rstrip(".")
-            assert (
-                eval(use if use.startswith("kic.") else f"owner.{use}", known | {"owner": owner}) is not None
-            )
+TERMS = "influence_coefficients transfer effective_load load_distribution antagonistic superabundance "
+TERMS += "redundancy kinematic_redundancy drive_train compliance payload"
+KNOWN = {
+    "kic": kic, "mechanism": BAR, "configuration": HERE, "coordinates": BAR.coordinates, "values": None,
+    "of": "tip.x", "ud": [0.1],
+    "qd": np.ones(3), "qdd": np.ones(3), "effort": np.ones(3), "A": np.ones((1, 2)), "T": np.ones((2, 3, 3)),
+    "coefficients": kic.Coefficients.identity(HAND.coordinates), "name": "M", "joints": ["A"], "rows": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("owner", "names"),
+    [
+        (BAR, "title about source drawing cuts independent_sets to_urdf to_mjcf open_chain"),
+        (HERE, "phi"),
+        (HAND, TERMS),
+        (HAND.at(), f"{TERMS} partial_transfer linearization stiffness"),
+        (HAND.at().dynamics(), "effective_load partial_transfer"),
+        (BAR.prepare, "influence_coefficients effective_load"),
+        (kic, "generalized_scalar_product generalized_inner_product influence_coefficients"),
+        (kic, "drive_train WristPartitioned payload"),
+    ],
+)
+def test_counterparts_of_names_work(owner: Any, names: str) -> None:
+    """The first expression of a hint has a value; arguments that it leaves open are omitted."""
+    for name in names.split():
+        with pytest.raises(AttributeError) as caught:
+            getattr(owner, name)
+        use = re.split(
+            r",? (?:and|or) |, (?:the|after) ", str(caught.value).partition("Use ")[2].rstrip(".")
+        )[0]
+        use = re.sub(r"(, )?(\w+=)?…", "", use)
+        assert eval(use if use.startswith("kic.") else f"owner.{use}", KNOWN | {"owner": owner}) is not None
