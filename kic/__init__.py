@@ -51,6 +51,26 @@ of differentiation comes first::
       └─────── output                     T = I* q̈ + q̇ᵀ P* q̇ − Tᴸ
     D[p, l, m, n] = ∂H[p, m, n] / ∂q_l
 
+Terms of the source
+-------------------
+==============================================  ==========================================================
+term                                            call
+==============================================  ==========================================================
+kinematic influence coefficient                 `Configuration.coefficients`
+generalized scalar product                      `products.dot`
+generalized inner product                       `products.dot`
+transfer of generalized coordinates             an argument `wrt`, `Dynamics.transfer`
+partial transfer                                `Configuration.actuator_dynamics`, `Dynamics.transfer`
+effective load                                  `Dynamics.load`, `Configuration.inverse_dynamics`
+superabundance of inputs, kinematic redundancy  `Configuration.resolve_redundancy`, `Mechanism.track`
+load distribution, antagonistic inputs          `Configuration.distribute`, `Configuration.internal_loads`
+linearized state space, compliance              `Configuration.linearize`
+drive train, payload                            `Motor`, `Configuration.motor_demand`; `metrics.force`
+serial manipulator, wrist-partitioned           `from_dh`; `kic.classics.WristPartitioned`
+open-chain model, dyad                          `Mechanism.without`; `Configuration.joint_forces`
+hand, cooperating robots                        a body in `of` or `wrt`; ``load("two-arms")``
+==============================================  ==========================================================
+
 Packages
 --------
 A package imports only from lower layers, which are listed above it. The exceptions are short methods of

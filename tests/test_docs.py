@@ -180,6 +180,24 @@ def test_notation_table_names_public_attributes() -> None:
         assert re.search(rf"^{re.escape(name)} ", kic.__doc__, flags=re.MULTILINE), name
 
 
+TERMS = (
+    "kinematic influence coefficient", "generalized scalar product", "generalized inner product", "hand",
+    "effective load", "load distribution", "antagonistic", "superabundance", "kinematic redundancy", "dyad",
+    "transfer of generalized coordinates", "partial transfer", "linearized state space", "serial manipulator",
+    "drive train", "cooperating robots", "wrist-partitioned", "compliance", "payload", "open-chain model",
+)  # fmt: skip
+
+
+def test_terms_of_the_source_lead_to_calls() -> None:
+    """The glossary and `help(kic)` have each term, and the names of their calls exist."""
+    for text in (text_of(ROOT / "notebooks" / "reference" / "glossary.md"), kic.__doc__):
+        words = " ".join(text.split())
+        assert not [term for term in TERMS if not re.search(rf"\b{term}\b", words)]
+        names = re.findall(r"`(?:kic\.)?((?:[A-Z]\w|products|metrics|classics|results|from_)[\w.]*)", text)
+        assert len(names) > 20
+        assert not [name for name in names if found(name) is None and found(f"results.{name}") is None]
+
+
 # --- renamed names
 
 
