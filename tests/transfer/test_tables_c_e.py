@@ -6,36 +6,17 @@ with what was read and what is right, and must be wrong as read.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from appendix_tables import DATA, OPEN_W, PLATE, TABLES, agrees, entries, leg, opened, unit
 from sampling import mismatch
 
 import kic
 
-DATA = json.loads((Path(__file__).parents[1] / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
-TABLES = {(t["table"], t["quantity"]): t for t in DATA["tables"]}
 BAR, ROBOT = DATA["five_bar"], DATA["robot"]
 RATES, ACCELERATIONS = np.array(BAR["rates"]), np.array(BAR["accelerations"])
-OPEN_W = ["A", "h.x", "h.y", "rocker.angle"]  # the source's w = (φ1; x, y, θ of h)
-PLATE = ["w.x", "w.y", "platform.angle"]
-
-
-def opened(m: kic.Mechanism, joints: str, bodies: list[str] | None = None) -> kic.Mechanism:
-    """Return an open chain of a mechanism: the named joints and their bodies."""
-    kept = [j for j in m.joints if j.name in joints.split()]
-    held = {body for j in kept for body in j.bodies}
-    return replace(
-        m,
-        bodies=[b for b in m.bodies if b.name in held],
-        joints=kept,
-        points=[p for p in m.points if p.body in held],
-        coordinates=None,
-    )
 
 
 def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
@@ -65,11 +46,6 @@ def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
     }
 
 
-def leg(m: kic.Mechanism, r: int) -> kic.Mechanism:
-    """Return one leg of the robot with the platform at its end."""
-    return opened(m, f"A{r} B{r} C{r}")
-
-
 def robot_answers() -> dict[tuple[str, str], np.ndarray]:
     """Return Tables E-1 and E-2 by kic: the first leg alone, and the closed mechanism."""
     m = kic.load("three-legged-robot")
@@ -97,24 +73,6 @@ def robot_answers() -> dict[tuple[str, str], np.ndarray]:
 @pytest.fixture(scope="module")
 def answers() -> dict[tuple[str, str], np.ndarray]:
     return {**five_bar_answers(kic.load("five-bar")), **robot_answers()}
-
-
-def entries(printed: list, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Return every printed number with its position."""
-    for i, entry in enumerate(printed):
-        if isinstance(entry, list):
-            yield from entries(entry, (*at, i))
-        elif entry is not None:
-            yield (*at, i), entry
-
-
-def unit(printed: str) -> float:
-    """Return one unit of the last digit; whole numbers in these tables are exact."""
-    return 10.0 ** -len(printed.partition(".")[2]) if "." in printed else 1e-9
-
-
-def agrees(printed: str, number: float, units: float = 0.5) -> bool:
-    return bool(abs(float(printed) - number) <= units * unit(printed))
 
 
 @pytest.mark.parametrize("key", TABLES, ids=lambda key: " ".join(key))
