@@ -108,7 +108,7 @@ def public(path: str) -> str | None:
             if full and (path == full or path.startswith(f"{full}.")):
                 return f"kic.{name}{path.removeprefix(full)}"
     owner = path.split(".")[1]
-    return path if owner in kic._HOME else None
+    return path if owner in kic._HOME or f"kic.{owner}" in MODULES else None
 
 
 def equations() -> list[tuple[str, str]]:
@@ -117,32 +117,39 @@ def equations() -> list[tuple[str, str]]:
     for package in INDEXED:
         lines = (inspect.getdoc(import_module(package)) or "").split("Equation index")[1].splitlines()
         rows += [m.groups() for m in (re.match(r"(\S.*?)\s{2,}`(kic\.[\w.]+)`", line) for line in lines) if m]
-    kinds = ("(", "T", "A")  # equations, tables, appendices
-    return sorted(
-        set(rows), key=lambda row: (kinds.index(row[0][0]), [int(n) for n in re.findall(r"\d+", row[0])])
-    )
+
+    def place(row: tuple[str, str]) -> tuple[str, bool, int, int]:
+        """Return the chapter, its tables last, and the first and last number, wider ranges first."""
+        numbers = re.findall(r"(\w)[-.](\d+)", row[0])
+        return numbers[0][0], row[0].startswith("Table"), int(numbers[0][1]), -int(numbers[-1][1])
+
+    return sorted(dict.fromkeys(rows), key=place)
 
 
 def equation_pages() -> dict[str, str]:
     """Return the index of equations and the page of the internal functions that it names."""
     lines = [
         heading("Index of equations", "="),
-        "Equations and tables of the dissertation with the functions that compute them. See the "
+        "Equations and tables of the dissertation with the public calls that compute them, and internal "
+        "functions with their arithmetic. A range is the derivation of one result. See the "
         ":doc:`errata of the sources </reference/errata>` for misprints.\n",
         ".. list-table::",
         "   :header-rows: 1\n",
         "   * - equation",
-        "     - function",
+        "     - public call",
+        "     - internal function",
     ]
     internal = []
+    cells: dict[str, tuple[list[str], list[str]]] = {}
     for equation, path in equations():
-        name = public(path)
-        if name is None:
-            name = path
-            internal.append(path)
+        name = public(path) or path
+        row = cells.setdefault(equation, ([], []))
         # operators have no page of their own
-        shown = name.partition(".__")[0]
-        lines += [f"   * - {equation}", f"     - :py:obj:`{name} <{shown}>`"]
+        row[public(path) is None].append(f":py:obj:`{name} <{name.partition('.__')[0]}>`")
+        if public(path) is None:
+            internal.append(path)
+    for equation, row in cells.items():
+        lines += [f"   * - {equation}", *(f"     - {', '.join(names)}".rstrip() for names in row)]
     others = {p for p in internal if not inspect.isclass(found(p.rpartition(".")[0]))}
     owners = {p.rpartition(".")[0] for p in internal if inspect.isclass(found(p.rpartition(".")[0]))}
     page = [
