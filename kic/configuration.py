@@ -384,7 +384,7 @@ class Configuration(Printable, Tabular, Animated):
         return T
 
     def value(self, of: str | Iterable[str]) -> np.ndarray:
-        """Return the values of a point, a joint, a distance or a single row.
+        """Return the values u(φ) of a point, a joint, a distance or a single row: (2-1) to (2-4).
 
         Parameters
         ----------
@@ -617,8 +617,7 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         Coefficients
-            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns (Tables 2-3 to
-            2-5).
+            G (..., P, M), H (..., P, M, M), D (..., P, M, M, M), with named rows and columns.
 
         Raises
         ------
@@ -629,6 +628,12 @@ class Configuration(Printable, Tabular, Animated):
             degrees of freedom.
         SingularError
             If the coordinates cannot drive the mechanism here. The error names sets of coordinates that can.
+
+        Notes
+        -----
+        Rows of open chains are those of Tables 2-3 to 2-5, from (2-51) to (2-118). In other coordinates they
+        are (3-20) to (3-26) and (3-47). Closure conditions (4-1), (4-2) lead to (4-18) to (4-23) for loops.
+        Examples are (C-1) to (C-4), Table C-2 and (D-2).
 
         Examples
         --------
@@ -676,7 +681,7 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         Dynamics
-            I* (..., M, M), P* (..., M, M, M), Tᴸ (..., M) (eqs 2-196, 2-197, 2-125, 2-147).
+            I* (..., M, M), P* (..., M, M, M), Tᴸ (..., M) (eqs 2-196, 2-197, 2-119 to 2-125, 2-147).
 
         Raises
         ------
@@ -687,6 +692,11 @@ class Configuration(Printable, Tabular, Animated):
             without motors, or with dry friction, which this model excludes.
         SingularError
             If the coordinates cannot drive the mechanism here.
+
+        Notes
+        -----
+        Other coordinates are those of (3-34) to (3-42), loops those of (4-24) to (4-29). Examples are Tables
+        C-2 to C-3 and (E-1) to (E-2).
 
         Examples
         --------
@@ -805,8 +815,9 @@ class Configuration(Printable, Tabular, Animated):
     ) -> np.ndarray:
         """Compute the efforts that produce a motion (inverse dynamics), without forming I* and P*.
 
-        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by the Newton–Euler algorithm. Without `qdd` it is the
-        bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort alone (2-195).
+        T = I* q̈ + q̇ᵀ P* q̇ + B q̇ − Tᴸ (2-198), by the Newton–Euler algorithm (2-148 to 2-151). Without
+        `qdd` it is the bias, without both the static effort −Tᴸ, and with ``loads=False`` the inertial effort
+        alone (2-195).
 
         Parameters
         ----------
@@ -944,8 +955,8 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         Contributions
-            Arrays (..., N, M, M), (..., N, M, M, M) and (..., N, M) for N bodies (eqs 2-147, 2-157, 2-158,
-            2-193, 2-194). Its `inverse_dynamics` returns the effort that each body requires.
+            Arrays (..., N, M, M), (..., N, M, M, M) and (..., N, M) for N bodies (eqs 2-147 and 2-152 to
+            2-194). Its `inverse_dynamics` returns the effort that each body requires.
 
         Raises
         ------
@@ -998,7 +1009,7 @@ class Configuration(Printable, Tabular, Animated):
         imposes, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
         distance as a force between its points, and a closed contact as a joint. Joints are frictionless.
         Bodies are rigid: if they are overconstrained, equilibrium does not determine some components. Those
-        are NaN and are named; all remaining components are exact.
+        are NaN and are named; all remaining components are exact. An example is Table C-1.
 
         Parameters
         ----------
@@ -1689,7 +1700,7 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         Linearization
-            K, C, I (..., M, M) (eqs 2-201 to 2-225).
+            K, C, I (..., M, M) (eqs 2-201 to 2-226).
 
         Raises
         ------
@@ -1739,7 +1750,7 @@ class Configuration(Printable, Tabular, Animated):
         Returns
         -------
         MotorDemand
-            Arrays (..., K) for the K motors (eqs 2-238 to 2-240).
+            Arrays (..., K) for the K motors (eqs 2-231 to 2-240).
 
         Raises
         ------

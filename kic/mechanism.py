@@ -550,7 +550,7 @@ class Mechanism(Printable, MechanismDescription):
         return self._model.dof
 
     def mobility(self, configuration: Configuration | None = None) -> Mobility:
-        """Return the mobility: degrees of freedom, closure conditions, and their redundancy.
+        """Return the mobility: degrees of freedom, closure conditions, and their redundancy (D-1).
 
         Parameters
         ----------

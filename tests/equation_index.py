@@ -12,8 +12,9 @@ from typing import Any
 import kic
 
 PACKAGES = [f"kic.{m.name}" for m in pkgutil.iter_modules([str(Path(kic.__file__).parent)]) if m.ispkg]
-NUMBER = r"([A-E]|\d)[-.](\d+)"
-ROW = re.compile(r"^(\([^`]*?\)|Table \d-\d|Appendix A\.\d)\s+`(kic[\w.]*)`\s*$")
+NUMBER = r"(T?[A-E]|T?\d)[-.](\d+)"
+TABLES = r"Tables? \w-\d(?: to \w-\d)?"
+ROW = re.compile(rf"^(\([^`]*?\)|{TABLES}|Appendix A\.\d)\s+`(kic[\w.]*)`\s*$")
 
 
 def index_of(package: str) -> list[tuple[str, str]]:
@@ -29,7 +30,11 @@ def index_of(package: str) -> list[tuple[str, str]]:
 
 
 def equations(text: str) -> set[tuple[str, int]]:
-    """Return the equations that a text cites, with those between the ends of ranges."""
+    """Return the equations that a text cites, with those between the ends of ranges.
+
+    An equation is ("2", 3), and ("T2", 3) is Table 2-3.
+    """
+    text = re.sub(TABLES, lambda m: re.sub(r"(\w)-(\d)", r"T\1-\2", m[0]), re.sub(r"\s+", " ", text))
     found = {(chapter, int(n)) for chapter, n in re.findall(NUMBER, text)}
     for chapter, first, other, last in re.findall(rf"{NUMBER}\)?\s+to\s+\(?{NUMBER}", text):
         if chapter == other:

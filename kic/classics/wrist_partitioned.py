@@ -151,7 +151,7 @@ class WristPartitioned:
 
         Let h and n be horizontal unit vectors along the arm and across it. Let f and e be unit vectors along
         upper arm and forearm, and p the vector from the shoulder to P. The first order (B-6, corrected) and
-        the second order (B-8; the rows of θ₂ and θ₃ are not printed) are::
+        the second order (B-8; the rows of θ₂ and θ₃ are not printed), the result of (B-1) to (B-15), are::
 
             G1 = n / r                  H1 = −(n h + h n) / r²
             G2 = e / (a23 s3)           H2 = c23 n n / (a23 s3 r) + f f / (a23 a34 s3³) + c3 e e / (a23² s3³)

@@ -40,7 +40,7 @@ class Dynamics(Printable, Tabular):
     coordinates : tuple of str
         Names of the M coordinates.
     I : (..., M, M) ndarray
-        Mass matrix, the effective inertia I* of the source (2-196).
+        Mass matrix, the effective inertia I* of the source (2-196), from (2-126) to (2-144).
     P : (..., M, M, M) ndarray
         Christoffel symbols, the inertia power P* of the source (2-197).
     load : (..., M) ndarray
@@ -198,7 +198,8 @@ class Dynamics(Printable, Tabular):
     def forward_dynamics(self, qd: Any, effort: Any) -> np.ndarray:
         """Compute the accelerations (..., M) due to efforts, q̈ = I*⁻¹ (T − q̇ᵀ P* q̇ − B q̇ + Tᴸ) (2-199).
 
-        Efforts are (..., M), or a dict of efforts at named coordinates; others are zero.
+        This is the general form (2-146). Efforts are (..., M), or a dict of efforts at named coordinates;
+        others are zero.
 
         Raises
         ------
@@ -230,7 +231,7 @@ class Dynamics(Printable, Tabular):
         """Return the model in other coordinates q (3-34, 3-35, 3-36), fewer (4-32), or dependent ones.
 
         Legs of a platform are transferred to its motion by (4-45) to (4-47), and their sum to the actuators
-        by (4-61), (4-62).
+        by (4-61), (4-62). Examples are (C-5) to (C-7), (E-7) and Tables E-1 to E-2.
 
         With A = G^φ_q, B = H^φ_qq and L = A::
 
@@ -295,8 +296,8 @@ class Dynamics(Printable, Tabular):
     def __add__(self, other: Dynamics) -> Dynamics:
         """Add the model of another mechanism with the same coordinates.
 
-        The sum of a platform and its legs is (4-48), (4-49). Coordinates are matched by name; batches
-        broadcast.
+        The sum of a platform and its legs is (4-48), (4-49), and of legs alone (E-5). Coordinates are
+        matched by name; batches broadcast.
         """
         if not isinstance(other, Dynamics):
             return NotImplemented

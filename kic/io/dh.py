@@ -20,7 +20,7 @@ Convention = Literal["freeman", "modified", "standard"]
 
 @dataclass(frozen=True)
 class DHRow:
-    """Denavit-Hartenberg row: a joint and its link.
+    """Denavit-Hartenberg row: a joint and its link (Tables 2-1 to 2-2).
 
     Freeman's convention, the modified one (Craig), has the link of length `a` and twist `alpha` before the
     joint of offset `d` and angle `theta`: T^j = T^(j-1) Tx(a) Rx(alpha) Rz(theta) Tz(d). In the standard

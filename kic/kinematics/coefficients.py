@@ -38,7 +38,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
     values : (..., P) ndarray or None
         Values of the rows, NaN for angular velocities; None if unknown, as after `inverse`.
     G : (..., P, M) ndarray
-        First order (2-6).
+        First order (2-5, 2-6).
     H : (..., P, M, M) ndarray or None
         Second order (2-17); None below order 2.
     D : (..., P, M, M, M) ndarray or None
@@ -209,7 +209,7 @@ class Coefficients(Printable, Tabular, jets.Jet):
         )
 
     def stack(self, *others: Coefficients) -> Coefficients:
-        """Concatenate rows: w = (α, e) from α and e (4-11, 4-56).
+        """Concatenate rows: w = (α, e) from α and e (4-11, 4-56, E-6).
 
         For a platform the rows are joints q of all legs, with respect to its motion w, (4-54) to (4-60).
 
@@ -290,10 +290,11 @@ class Coefficients(Printable, Tabular, jets.Jet):
         return self.compose(inner) if isinstance(inner, Coefficients) else NotImplemented
 
     def inverse(self) -> Coefficients:
-        """Return the coefficients of the columns with respect to the rows (3-15, 3-19, 3-47).
+        """Return the coefficients of the columns with respect to the rows (3-11 to 3-19).
 
-        Their `velocity` is the resolved rate (3-14), their `acceleration` (3-16), their `jerk` (3-45, 3-46).
-        For loops it is (4-39), for the legs of a platform (4-42) to (4-44), for the platform (4-63), (4-64).
+        Their `velocity` is the resolved rate (3-14), their `acceleration` (3-16), their `jerk` (3-45) to
+        (3-47). For loops it is (4-39), for the legs of a platform (4-42) to (4-44), for the platform (4-63),
+        (4-64). Examples are (B-4), (E-3) and (E-4).
 
         Returns
         -------

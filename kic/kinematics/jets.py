@@ -56,7 +56,7 @@ class Jet:
         return self.G.shape[:-2]
 
     def velocity(self, qd: Any) -> np.ndarray:
-        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7, 3-4, 3-8).
+        """Compute the velocity (..., P) of the dependents, u̇ = G q̇ (2-7 to 2-10, 3-4, 3-8).
 
         Examples
         --------
@@ -73,7 +73,9 @@ class Jet:
         return list(arrays.values())
 
     def acceleration(self, qd: Any, qdd: Any) -> np.ndarray:
-        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (2-27, 3-4, 3-9).
+        """Compute the acceleration (..., P) of the dependents, ü = G q̈ + q̇ᵀ H q̇ (3-4, 3-9).
+
+        The source derives it in (2-11) to (2-27).
 
         Examples
         --------
@@ -88,7 +90,7 @@ class Jet:
     def jerk(self, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
         """Compute the jerk (..., P), u⃛ = G q⃛ + q̈ᵀ (H + 2Hᵀ) q̇ + D(q̇, q̇, q̇) (2-44, corrected).
 
-        For coordinates q as dependents of φ it is (3-43), (3-44).
+        The source derives it in (2-28) to (2-44). For coordinates q as dependents of φ it is (3-43), (3-44).
 
         Examples
         --------

@@ -180,7 +180,7 @@ def form(T: ArrayLike, *vectors: ArrayLike | None) -> np.ndarray:
         Array with one index after N for each of the `vectors`. Axes in front of N are batch axes.
     *vectors : (..., Mi) array_like or None
         Vectors for the indices, in order. None leaves that index open: q̇ᵀ[H] is ``form(H, qd, None)`` and
-        q̇ᵀ[H]ᵀ is ``form(H, None, qd)``.
+        q̇ᵀ[H]ᵀ is ``form(H, None, qd)``, as in the partial derivatives (2-20), (2-35) and (2-43).
 
     Returns
     -------

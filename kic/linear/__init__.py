@@ -2,19 +2,23 @@
 
 Equation index
 --------------
-=====================  ==========================================================
-equation               function
-=====================  ==========================================================
-(2-43)                 `kic.linear.linearize.acceleration_derivatives`
-(2-201)                `kic.linear.linearize.Linearization.inverse_dynamics`
-(2-203) to (2-204)     `kic.linear.linearize.Linearization`
-(2-208)                `kic.linear.linearize.geometric_stiffness`
-(2-216) to (2-224)     `kic.linear.linearize.Stiffness`
-(2-225) to (2-226)     `kic.linear.linearize.Linearization`
-(2-227)                `kic.linear.linearize.load_gains`
-(2-241)                `kic.linear.state_space.StateSpace`
-(2-241) to (2-252)     `kic.linear.state_space.StateSpaceBuilder`
-=====================  ==========================================================
+======================  ===============================================
+equation                function
+======================  ===============================================
+(2-43)                  `kic.linear.linearize.acceleration_derivatives`
+(2-200)                 `kic.results.StateSpace`
+(2-201)                 `kic.results.Linearization.inverse_dynamics`
+(2-201) to (2-226)      `kic.Configuration.linearize`
+(2-203) to (2-204)      `kic.results.Linearization`
+(2-208)                 `kic.linear.linearize.geometric_stiffness`
+(2-216) to (2-224)      `kic.linear.linearize.Stiffness`
+(2-225) to (2-226)      `kic.results.Linearization`
+(2-227)                 `kic.results.Linearization.state_space`
+(2-227)                 `kic.linear.linearize.load_gains`
+(2-241)                 `kic.results.StateSpace`
+(2-241) to (2-252)      `kic.results.Linearization.state_space`
+(2-241) to (2-252)      `kic.linear.state_space.StateSpaceBuilder`
+======================  ===============================================
 
 For the transfer of a state space to other coordinates, (3-48) to (3-53), see the index of `kic.transfer`.
 """

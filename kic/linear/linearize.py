@@ -380,8 +380,8 @@ class Linearization(Batched):
     T : (..., M)
         Efforts of the nominal motion.
     commutator : (..., M, M)
-        Matrix of d(δq)/dt − δq̇ in terms of δq: diag(0, [ω]×) for x y z wx wy wz of a body, 0 for coordinates
-        with values.
+        Matrix of d(δq)/dt − δq̇ in terms of δq: diag(0, [ω]×) for x y z wx wy wz of a body (3-53,
+        corrected), 0 for coordinates with values.
     holonomic : bool
         True if all coordinates have values.
     time : str
@@ -551,8 +551,8 @@ class Linearization(Batched):
         Returns
         -------
         StateSpace
-            Model with the states of (2-241): coordinates, rates, currents of motors with inductance. Without
-            motors it is (3-48).
+            Model with the states of (2-241): coordinates, rates, currents of motors with inductance. Its
+            matrices are (2-242) to (2-252), and (3-48) without motors.
 
         Raises
         ------

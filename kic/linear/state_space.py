@@ -202,7 +202,8 @@ class StateSpace(Batched):
     """Linear model of small deviations, with names: ẋ = A x + B u, y = C x + D u.
 
     Made by `Linearization.state_space`; states are deviations of the coordinates, of their rates ("A.rate")
-    and of the motors' currents ("M.current"). A discrete model has ``dt``, and the next x in place of ẋ.
+    and of the motors' currents ("M.current"). Without currents they are (2-200). A discrete model has ``dt``,
+    and the next x in place of ẋ.
 
     Attributes
     ----------
