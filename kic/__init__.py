@@ -67,7 +67,8 @@ load distribution, antagonistic inputs          `Configuration.distribute`, `Con
 linearized state space, compliance              `Configuration.linearize`
 drive train, payload                            `Motor`, `Configuration.motor_demand`; `metrics.force`
 serial manipulator, wrist-partitioned           `from_dh`; `kic.classics.WristPartitioned`
-open-chain model, dyad                          `Mechanism.without`; `Configuration.joint_forces`
+open-chain model, leg                           `Mechanism.chain`, `Mechanism.without`
+dyad, constraint load                           `Configuration.joint_forces`, `Mechanism.lock`
 hand, cooperating robots                        a body in `of` or `wrt`; ``load("two-arms")``
 ==============================================  ==========================================================
 

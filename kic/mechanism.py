@@ -160,7 +160,7 @@ class Mechanism(Printable, MechanismDescription):
         "to_mjcf": "kic.to_mjcf(mechanism)",
         "joint_order": "kic.joint_order(mechanism, peer)",
         **{text: f"info.{text}" for text in ("title", "about", "source", "drawing")},
-        "open_chain": "without(*mechanism.mobility().cuts).replace(coordinates=None)",
+        **dict.fromkeys(("leg", "legs", "serial_chain", "open_chain"), "chain(tip, through=…)"),
         "drive_train": "motors, or at(values).motor_demand(qd, qdd)",
         "payload": "kic.metrics.force, the largest force within effort limits",
         "influence_coefficients": "at(values).coefficients(of, order=3)",

@@ -19,6 +19,7 @@ from kic.numerics.calls import COUNTERPARTS, explain, explained
 BAR = kic.load("four-bar")
 HERE = BAR.at({"A": 1.2})
 HAND = kic.load("two-finger-hand").add(*(kic.Motor(f"M{j}", [j]) for j in ("A1", "B1", "C1")))
+PLATFORM = kic.load("parallel-serial").chain("hand", through="A1")
 HINGE = ("A", "revolute", ("ground", "a"))
 
 WRONG = [
@@ -152,13 +153,15 @@ KNOWN = {
     "of": "tip.x", "ud": [0.1],
     "qd": np.ones(3), "qdd": np.ones(3), "effort": np.ones(3), "A": np.ones((1, 2)), "T": np.ones((2, 3, 3)),
     "coefficients": kic.Coefficients.identity(HAND.coordinates), "name": "M", "joints": ["A"], "rows": [],
+    "tip": "hand",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("owner", "names"),
     [
-        (BAR, "title about source drawing cuts independent_sets to_urdf to_mjcf open_chain"),
+        (BAR, "title about source drawing cuts independent_sets to_urdf to_mjcf"),
+        (PLATFORM, "leg open_chain"),
         (HERE, "phi"),
         (HAND, TERMS),
         (HAND.at(), f"{TERMS} partial_transfer linearization stiffness"),
