@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain, combinations
+from itertools import chain, combinations, count
 from typing import Any
 
 import numpy as np
@@ -158,13 +158,16 @@ def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
                 key="values",
                 name=owner,
             )
+        # locks of an earlier mechanism may be permanent
+        labels = chain([owner], (f"{owner} {k}" for k in count(2)))
+        label = next(x for x in labels if f"{x} lock" not in mechanism._parts)
         last = GROUND
         for k, axis in enumerate(_free_directions(directions), 1):
-            body = f"{owner} slider {k}"
+            body = f"{label} slider {k}"
             made.append(Body(body, mass=0.0, com=at, inertia=np.zeros(3)))
-            made.append(Joint(f"{owner} slide {k}", "prismatic", (last, body), at=at, axis=axis))
+            made.append(Joint(f"{label} slide {k}", "prismatic", (last, body), at=at, axis=axis))
             last = body
-        pair, lock = (last, getattr(part, "body", owner)), f"{owner} lock"
+        pair, lock = (last, getattr(part, "body", owner)), f"{label} lock"
         if len(turning) == 1:
             made.append(Joint(lock, "revolute", pair, at=at, axis=turning[0]))
         else:

@@ -272,6 +272,8 @@ def test_rows_locked_at_values() -> None:
     assert abs(away.value(joints).sum() - m.at().value(joints).sum() - 0.5) < 1e-9
     assert abs(away.value("link4.angle")) < 1e-9  # from the new reference configuration
     assert locked.total_mass == m.total_mass
+    again = m.lock("tip.x").replace(gravity=(0, 0, 0)).lock("tip.y")
+    assert (again.dof, {joint.name for joint in again.joints} >= {"tip lock", "tip 2 lock"}) == (2, True)
 
 
 BAD_ROWS = {
