@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.assembly import default_coordinates, described_at, displacements, state_at
 from kic.configuration import Configuration, flat_states
+from kic.description.description import Part
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
@@ -44,8 +45,8 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     else:
         given = dict.fromkeys(names_of(values, "values"))
     for name in given:
-        part: Any = base._part(name.partition(".")[0] if _is_row(base, name) else name, *_KINDS)
-        if part.fixed if isinstance(part, Distance) else isinstance(part, Joint) and not part.dof:
+        part = base._part(name.partition(".")[0] if _is_row(base, name) else name, *_KINDS)
+        if _is_fixed(part):
             raise InputError(f"'{name}' of '{base.name}' is fixed. Leave it out.", name=name, key="values")
     base, left = _with_values(base, {**dict.fromkeys(names), **given})
     names = tuple(dict.fromkeys((*names, *given)))
@@ -122,6 +123,13 @@ def hold_spins(mechanism: Mechanism) -> Mechanism:
     made.__dict__[_SPINS] = (*base.__dict__.get(_SPINS, ()), *(x for x in spins if x not in balls and x.held))
     names = (*locked, *hinges)
     return lock(made, names) if names else made
+
+
+def _is_fixed(part: Part) -> bool:
+    """Return True for a part that cannot move."""
+    if isinstance(part, Distance):
+        return part.fixed
+    return part.body == GROUND if isinstance(part, Point) else isinstance(part, Joint) and not part.dof
 
 
 def _is_row(mechanism: Mechanism, name: Any) -> bool:
@@ -290,8 +298,8 @@ def _entries(mechanism: Mechanism, name: str, value: Any) -> dict[str, Any]:
     if not _is_row(mechanism, name):
         return dict(single_entries(mechanism, name, value))
     a = numbers(name, value)
-    if a.shape != (len(own),):
-        raise invalid("values", f"must be {len(own)} numbers for '{name}'", value)
+    if a.shape != (len(own),) or not np.isfinite(a).all():
+        raise invalid("values", f"must be {len(own)} finite numbers for '{name}'", value)
     return dict(zip(own, a, strict=True))
 
 

@@ -281,6 +281,9 @@ BAD_ROWS = {
     "no such row": ("link6.q", {}),
     "a rate with a value": ({"link6.wx": 0.1}, {"key": "values", "name": "link6.wx"}),
     "a value beside a rate": ({"waist": 0.1, "link6.wx": None}, {"key": "values", "name": "link6.wx"}),
+    "a point of the ground": ("post", {"key": "values", "name": "post"}),
+    "a row of the ground": ({"post.x": 0.1}, {"key": "values", "name": "post.x"}),
+    "no number": ({"tool": [0.1, 0.2, np.nan]}, {"key": "values"}),
     "two numbers": ({"tool": [0.1, 0.2]}, {"key": "values"}),
 }
 
@@ -290,4 +293,4 @@ def test_bad_rows_raise(case: str) -> None:
     given, numbers = BAD_ROWS[case]
     error = kic.InputError if numbers else kic.UnknownNameError
     with raises(error, **numbers):
-        kic.load("puma560").lock(given)
+        kic.load("puma560").add(kic.Point("post", "ground", (0, 0, 0))).lock(given)
