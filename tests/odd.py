@@ -549,10 +549,8 @@ def world(name: str) -> Iterator[Call]:
         "x": [9.8]})  # fmt: skip
     if name == "horn-two-link":
         s = classics.split(c)
-        yield from methods(s, name, {**v, "part": "D_tran", "n_major": 1, "coupling": "both"})
-        compared = s.compare_parts(v["qd"], v["qdd"])
-        for one in (compared, compared.deviations[0]):
-            yield from methods(one, name, v)
+        yield from methods(s, name, {**v, "part": "D_tran", "n_major": 1})
+        yield from methods(s.effort_deviation(v["qd"], v["qdd"]), name, v)
 
 
 ROBOT = (
@@ -590,11 +588,8 @@ LENGTHS = {
 }  # fmt: skip
 Q = np.linspace(0.3, 0.6, 3)
 CLASSIC = {
-    "q": Q, "qd": Q, "qdd": Q, "theta": Q, "order": 2, "torques": Q, "force": Q, "wrench": Q,
-    "failures": "mask",
-    "link": 3, "s": 0.2, "P": np.array([0.3, 0.3, 0.1]), "pose": np.array([1.0, 0.5, 0.3]), "radius": 1.0,
-    "tip": np.array([1.0, 0.5]), "coms": np.zeros((3, 3)), "inertias": np.ones((3, 3)), "masses": [1.0, 1.0,
-    1.0],
+    "theta": Q, "order": 2, "failures": "mask", "P": np.array([0.3, 0.3, 0.1]), "coms": np.zeros((3, 3)),
+    "inertias": np.ones((3, 3)), "masses": [1.0, 1.0, 1.0],
 }  # fmt: skip
 # valid arguments of methods and functions that differ from those of the mechanism
 OWN: dict[str, dict[str, Any]] = {
@@ -631,13 +626,12 @@ OWN: dict[str, dict[str, Any]] = {
     "linkages.peaucellier": LENGTHS | {"crank": 2.0, "angle": 1.0},
     "linkages.three_rrr": LENGTHS | {"distal": 3.0},
     "linkages.watt": LENGTHS | {"tip": (1.5, -1.0), "rod": 4.0, "follower": 2.0, "pivot": (8.0, 0.0)},
-    "reachable_workspace": {"lengths": (1.0, 0.5)}, "dexterous_radii": {"l1": 1.0, "l2": 0.5, "l3": 0.3},
-    "table_1": {"method": "Newton-Euler", "n_joints": 3}, "OperationTable": {"n_joints": range(1, 3)},
+    "table_1": {"method": "Newton-Euler", "n_joints": 3},
     "Leg": {"l2": 0.5, "l3": 0.4, "m2": 1.0, "m3": 1.0, "gravity": (0, 0, -9.81)},
     "PointMassArm": {"l1": 0.5},
     "ThreeLink": {"l1": 1.0, "l2": 0.8, "l3": 0.5, "m1": 1.0, "m2": 1.0, "m3": 1.0, "g": 9.8},
     "TwoLink": {"l1": 1.0, "l2": 0.8, "m1": 1.0, "m2": 1.0, "g": 9.8}, "ThreeLinkPuma": CLASSIC,
-    "WristPartitioned": {"a23": 0.4, "a34": 0.3, "s11": 0.1}, "OperationCount.__add__": {},
+    "WristPartitioned": {"a23": 0.4, "a34": 0.3, "s11": 0.1},
 }  # fmt: skip
 
 
@@ -651,21 +645,12 @@ def alone() -> Iterator[Call]:
                 yield Call(key, key, f, OWN[key], after)
     for name in ("Leg", "PointMassArm", "ThreeLink", "TwoLink", "ThreeLinkPuma", "WristPartitioned"):
         n = 2 if name == "TwoLink" else 3
-        own = {
-            **CLASSIC,
-            "wrench": np.ones(n),
-            **dict.fromkeys(("q", "qd", "qdd", "theta", "torques"), np.linspace(0.3, 0.6, n)),
-        }
+        own = {**CLASSIC, "q": np.linspace(0.3, 0.6, n), "tip": np.array([1.0, 0.5, 0.3])[:n]}
         made = getattr(classics, name)
         valid = {k: x for k, x in OWN[name].items() if k in inspect.signature(made).parameters}
         yield from methods(made(**valid), "classics", own)
-    count = classics.OperationCount(1)
-    for one in (
-        kic.linkages.four_bar_motion(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0),
-        classics.OperationTable([1, 2]),
-        count,
-    ):
-        yield from methods(one, "classics", {"other": count})
+    motion = kic.linkages.four_bar_motion(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0)
+    yield from methods(motion, "classics", {})
     swing = {"shoulder": [0.3] * 4, "elbow": np.linspace(-0.5, 0.5, 4)}
     stretched = kic.load("horn-two-link").path(swing).singularities(of=["tip.x", "tip.y"])
     for one in (stretched, stretched[0]):
@@ -676,7 +661,6 @@ def alone() -> Iterator[Call]:
         m = kic.from_mjcf(MJCF)
         given = {"q": [0.1], "qd": [0.1], "qdd": [0.1], "tau": [0.1], "configuration": m.at(), "wrt": ["A"]}
         yield from methods(kic.joint_order(m, MjModel.from_xml_string(MJCF)), "peer", given)
-    yield from methods(classics.reachable_workspace(1.0, 0.5), "classics", CLASSIC)
     yield from methods(kic.to_urdf(kic.load("horn-two-link")), "classics", CLASSIC)
 
 

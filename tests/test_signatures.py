@@ -43,7 +43,6 @@ WORDS = {
     "at": [
         "kic.Body", "kic.Contact", "kic.Joint", "kic.Point",  # places, as in model files
         "kic.results.Sweep.plot",  # values on the axes that are not drawn
-        "kic.classics.SplitDynamics.without", "kic.classics.count_operations",
     ],
     # ranges of positions; bounds of other quantities have the name of the quantity
     "limits": [

@@ -20,12 +20,12 @@ NEW = ("path", "name", "directory", "names", "quasi", "length", "repeat", "sourc
 UNNAMED = "PositionSolver.__call__.values"
 # operands of other types, batches, arrays that hot loops or containers do not check, options without effect
 ACCEPTED = """
-Annulus.contains.radius Coefficients.G Coefficients.H Coefficients.__matmul__.inner Coefficients.scaling
+Coefficients.G Coefficients.H Coefficients.__matmul__.inner Coefficients.scaling
 Coefficients.values Configuration.animate.progress ContactSet.loads.force Dynamics.I Dynamics.P
 Dynamics.__add__.other Dynamics.damping Dynamics.inertia_error Dynamics.load Efforts.__call__.qd
 Efforts.__call__.qdd Efforts.__call__.state Efforts.check.state Grasp.grip.criterion
-Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd Leg.point_coefficients.s
-OperationCount.__add__.other OperationalSpaceEvaluator.__call__.state OperationalSpaceEvaluator.check.state
+Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd
+OperationalSpaceEvaluator.__call__.state OperationalSpaceEvaluator.check.state
 OrientationTrajectory.__call__.t PoseEvaluator.__call__.qd PoseEvaluator.__call__.state
 PoseEvaluator.check.state PositionSolver.check.state RedundancyEvaluator.__call__.secondary
 RedundancyEvaluator.__call__.secondary_rate

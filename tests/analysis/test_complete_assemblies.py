@@ -29,7 +29,7 @@ from kic.analysis.complex_paths import solved_rows
 from kic.analysis.endgame import Endgame
 from kic.analysis.monodromy import GenericSolutions
 from kic.analysis.proven_numbers import proven_number
-from kic.classics.wrist_partitioned import WristPartitioned
+from kic.classics import WristPartitioned
 
 TWO = kic.load("horn-two-link")
 # Manseur and Doty, "A robot manipulator with 16 real inverse kinematic solution sets", International Journal

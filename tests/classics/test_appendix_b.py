@@ -16,7 +16,7 @@ from raising import raises
 from sampling import STEP, agree, mismatch
 
 import kic
-from kic.classics.wrist_partitioned import WristPartitioned
+from kic.classics import WristPartitioned
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "appendix_b.json").read_text(encoding="utf-8"))
 NUMBERS = DATA["numbers"]

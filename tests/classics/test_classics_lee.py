@@ -5,32 +5,32 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import astuple, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sympy as sp
-from classic_arms import BATCHES, random_puma
+from classic_arms import BATCHES, generic_revolute_arm, random_puma
 from raising import raises
 from sampling import STEP, random_tree, solved
 
 import kic
-from kic.classics.lee_puma import ThreeLinkPuma
-from kic.classics.operation_count import (
-    METHODS,
-    CountingScalar,
+from kic.classics import (
+    EffortDeviation,
     OperationCount,
-    OperationTable,
+    SplitDynamics,
+    ThreeLinkPuma,
     count_operations,
-    generic_revolute_arm,
-    run_counted,
+    split,
     table_1,
-)
-from kic.classics.split_dynamics import PARTS, EffortDeviation, SplitDynamics, split
-from kic.configuration import Configuration
+)  # fmt: skip
+from kic.classics.operation_count import TABLE_1, CountingScalar, run_counted
+from kic.classics.split_dynamics import TENSORS
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "lee_puma.json").read_text(encoding="utf-8"))
+PARTS = tuple(TENSORS)
 CASES = [(name, k) for name, system in DATA["systems"].items() for k in range(len(system["cases"]))]
 
 
@@ -98,8 +98,8 @@ def test_reference_values(name: str, k: int) -> None:
     assert relative_error(arm.H_rot(qd), expected["H_rot"]) < 1e-12
     assert relative_error(arm.H_tran(qd) + arm.H_rot(qd), expected["H"]) < 1e-12
     assert relative_error(arm.G, expected["gravity"]) < 1e-12
-    assert relative_error(arm.inverse_dynamics(qd, qdd), expected["tau"]) < 1e-12
-    moving = arm.without("D_rot").without("H_rot")
+    assert relative_error(arm.dynamics().inverse_dynamics(qd, qdd), expected["tau"]) < 1e-12
+    moving = arm.without("D_rot").without("H_rot").dynamics()
     assert relative_error(moving.inverse_dynamics(qd, qdd), expected["tau_translational_only_model"]) < 1e-12
     assert relative_error(c.dynamics().kinetic_energy(qd), expected["kinetic_energy"]) < 1e-12
 
@@ -243,10 +243,8 @@ def test_random_revolute_arms(n: int) -> None:
         assert np.abs(arm.H_tran(qd) - expected["H_tran"]).max() < 1e-13 * n * magnitude
         assert np.abs(arm.H_rot(qd) - expected["H_rot"]).max() < 1e-13 * n * magnitude
         assert relative_error(arm.G, expected["G"]) < 1e-12
-        assert (
-            relative_error(arm.inverse_dynamics(qd, qdd), m.at(q).dynamics().inverse_dynamics(qd, qdd))
-            < 1e-12
-        )
+        efforts = [d.inverse_dynamics(qd, qdd) for d in (arm.dynamics(), m.at(q).dynamics())]
+        assert relative_error(*efforts) < 1e-12
 
 
 HAND = ["hand.x", "hand.y", "hand.z", "link6.wx", "link6.wy", "link6.wz"]
@@ -278,11 +276,12 @@ def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
     assert arm.batch == batch
     assert arm.coordinates == whole.coordinates
     assert relative_error(arm.D_tran + arm.D_rot, whole.I) < 1e-12
-    assert relative_error(arm.inverse_dynamics(qd, qdd), whole.inverse_dynamics(qd, qdd)) < 1e-12
-    assert relative_error(arm.forward_dynamics(qd, arm.inverse_dynamics(qd, qdd)), qdd) < solved(whole.I)
+    d = arm.dynamics()
+    assert relative_error(d.inverse_dynamics(qd, qdd), whole.inverse_dynamics(qd, qdd)) < 1e-12
+    assert relative_error(d.forward_dynamics(qd, d.inverse_dynamics(qd, qdd)), qdd) < solved(whole.I)
     if whole.holonomic:
         assert relative_error(arm.P_tran + arm.P_rot, whole.P) < 1e-12
-    at_rest = arm.inverse_dynamics(0 * qd, 0 * qd)
+    at_rest = d.inverse_dynamics(0 * qd, 0 * qd)
     assert relative_error(at_rest, arm.G) == 0
 
 
@@ -308,16 +307,16 @@ def test_damping_is_never_dropped() -> None:
     for part in PARTS:
         bare = bare.without(part)
     qd = np.array([1.0, 2.0, -1.0])
-    assert relative_error(bare.inverse_dynamics(qd, qd), d.damping @ qd) < 1e-14
+    assert relative_error(bare.dynamics().inverse_dynamics(qd, qd), d.damping @ qd) < 1e-14
 
 
 def test_masked_members_are_nan() -> None:
     c = kic.load("lee-puma").at([[0.1] * 6, [math.nan] * 6], failures="mask")
     arm = split(c)
     assert np.isfinite(arm.D_tran[0]).all()
-    for array in (arm.D_tran, arm.D_rot, arm.G, arm.inverse_dynamics(np.ones(6), np.ones(6))):
+    for array in (arm.D_tran, arm.D_rot, arm.G, arm.dynamics().inverse_dynamics(np.ones(6), np.ones(6))):
         assert np.isnan(array[1]).all()
-    assert np.isnan(arm.without("D_rot").effort_deviation(np.ones(6), np.ones(6)).max_error).all()
+    assert np.isnan(arm.without("D_rot").effort_deviation(np.ones(6), np.ones(6)).relative).all()
 
 
 @pytest.fixture(scope="module")
@@ -335,9 +334,6 @@ def test_full_model_has_no_effort_error(motion) -> None:
     assert not deviation.error.any()
     assert not deviation.relative.any()
     assert deviation.dropped == ()
-    assert arm.full_model is arm
-    same = arm.without("D_rot", at=[]).effort_deviation(qd, qdd)
-    assert not same.error.any()
 
 
 def test_effort_error_is_the_effort_of_the_dropped_part(motion) -> None:
@@ -349,99 +345,40 @@ def test_effort_error_is_the_effort_of_the_dropped_part(motion) -> None:
         "H_rot": arm.H_rot(qd),
         "G": arm.G,
     }
-    comparison = arm.compare_parts(qd, qdd)
-    assert [deviation.dropped for deviation in comparison.deviations] == [(part,) for part in PARTS]
-    effort = arm.inverse_dynamics(qd, qdd)
+    effort = arm.dynamics().inverse_dynamics(qd, qdd)
     assert relative_error(sum(efforts.values()), effort) < 1e-12
-    for deviation, part in zip(comparison.deviations, PARTS, strict=True):
-        dropped = efforts[part]
-        assert np.abs(deviation.error + dropped).max() < 1e-12 * np.abs(effort).max()
-        assert relative_error(deviation.max_error, np.abs(dropped).max(axis=0)) < 1e-12
-        assert relative_error(deviation.rms_error, np.sqrt((dropped**2).mean(axis=0))) < 1e-12
-        assert relative_error(deviation.max_effort, np.abs(effort).max(axis=0)) < 1e-12
-        assert (
-            relative_error(deviation.relative, np.abs(dropped).max(axis=0) / np.abs(effort).max(axis=0))
-            < 1e-11
-        )
-    assert comparison.relative.shape == (5, 6)
-    # a simplified model compares the parts of the full model
-    assert relative_error(arm.without("G").compare_parts(qd, qdd).relative, comparison.relative) == 0
+    for part in PARTS:
+        # deviations are those from the full model, whatever was dropped before
+        for simple in (arm.without(part), arm.without("G").without(part)):
+            dropped = efforts[part] + (efforts["G"] if simple.dropped == ("G", part) and part != "G" else 0)
+            deviation = simple.effort_deviation(qd, qdd)
+            assert np.abs(deviation.error + dropped).max() < 1e-12 * np.abs(effort).max()
+            assert relative_error(deviation.effort, effort) == 0
+            share = np.abs(dropped).max(axis=0) / np.abs(effort).max(axis=0)
+            assert relative_error(deviation.relative, share) < 1e-11
+        assert arm.without(part).dropped == (part,)
 
 
-def test_simplified_model_of_the_source(motion) -> None:
-    arm, qd, qdd = motion
-    blocks = {"both": (1, 1), "tran": (1, 0), "rot": (0, 1), "none": (0, 0)}
-    for coupling, (tran, rot) in blocks.items():
-        simple = arm.simplified(coupling=coupling)
-        expected = tran * arm.D_tran + rot * arm.D_rot
-        expected[:, :3, :3], expected[:, 3:, 3:] = arm.D_tran[:, :3, :3], arm.D_rot[:, 3:, 3:]
-        assert relative_error(simple.D_tran + simple.D_rot, expected) == 0
-        assert relative_error(simple.P_tran + simple.P_rot, arm.P_tran + arm.P_rot) == 0
-        assert simple.full_model is arm
-        dropped = np.einsum("tij,tj->ti", expected - arm.D_tran - arm.D_rot, qdd)
-        assert (
-            np.abs(simple.effort_deviation(qd, qdd).error - dropped).max()
-            < 1e-12 * np.abs(arm.inverse_dynamics(qd, qdd)).max()
-        )
-    # the same model by names
-    first, last = arm.coordinates[:3], arm.coordinates[3:]
-    named = arm.without("D_rot", at=first, by=first).without("D_tran", at=last, by=last)
-    simple = arm.simplified()
-    for part in ("D_tran", "D_rot"):
-        assert relative_error(getattr(named, part), getattr(simple, part)) == 0
-    assert "D_rot and D_tran between these" in arm.simplified(coupling="none").dropped[0]
-    assert simple.effort_deviation(qd, qdd).relative.shape == (6,)
-
-
-def test_dropping_entries_by_joints(motion) -> None:
-    arm, qd, _ = motion
-    n = dict(zip(arm.coordinates, range(6), strict=True))
-    dropped = arm.D_tran - arm.without("D_tran", at="joint2", by=["joint3", "joint4"]).D_tran
-    kept = np.zeros((6, 6), bool)
-    for a, b in (("joint2", "joint3"), ("joint2", "joint4")):
-        kept[n[a], n[b]] = kept[n[b], n[a]] = True
-    assert relative_error(dropped, np.where(kept, arm.D_tran, 0)) == 0
-    # terms with a velocity vanish where that joint is at rest
-    still = qd.copy()
-    still[:, n["joint2"]] = 0
-    assert relative_error(arm.without("H_tran", by="joint2").H_tran(qd), arm.H_tran(still)) < 1e-12
-    part = arm.without("H_rot", at=["joint1", "joint5"], by="joint2")
-    both = np.where(np.isin(np.arange(6), [0, 4]), arm.H_rot(still), arm.H_rot(qd))
-    assert relative_error(part.H_rot(qd), both) < 1e-12
-    # one product of velocities alone
-    pair = arm.without("H_tran", by=[("joint1", "joint2")])
-    product = 2 * arm.P_tran[:, :, 0, 1] * (qd[:, 0] * qd[:, 1])[:, None]
-    assert relative_error(arm.H_tran(qd) - pair.H_tran(qd), product) < 1e-11
-    assert pair.dropped == ("H_tran by joint1·joint2",)
-    square = arm.without("H_tran", at="joint3", by=[("joint1", "joint1")])
-    assert (
-        relative_error((arm.H_tran(qd) - square.H_tran(qd))[:, 2], arm.P_tran[:, 2, 0, 0] * qd[:, 0] ** 2)
-        < 1e-11
-    )
-    assert relative_error(arm.without("G", at="joint2").G, arm.G * (np.arange(6) != 1)) == 0
-
-
-def test_forward_dynamics_of_a_simplified_model(motion) -> None:
-    arm, qd, qdd = motion
-    simple = arm.simplified().without("H_rot")
-    assert relative_error(simple.forward_dynamics(qd, simple.inverse_dynamics(qd, qdd)), qdd) < solved(
-        simple.D_tran + simple.D_rot
-    )
-    with raises(kic.SingularError, coordinates=("joint1",)):
-        arm.without("D_tran").without("D_rot").forward_dynamics(qd, qdd)
-    massless = kic.Mechanism(
-        "massless",
-        bodies=[
-            kic.Body("a", mass=0.0, inertia=(0, 0, 0)),
-            kic.Body("b", mass=1.0, com=(2, 0, 0), inertia=(0, 0, 0)),
-        ],
-        joints=[
-            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("a", "b"), at=(2, 0, 0), axis=(0, 0, 1)),
-        ],
-    )  # fmt: skip
-    with pytest.raises(kic.SingularError):
-        split(massless.at([0.0, 0.0])).forward_dynamics([0, 0], [0, 0])
+@pytest.mark.parametrize("name", ["lee-puma", "five-bar", "gough-stewart"])
+@pytest.mark.parametrize("n_major", [1, 3])
+def test_simplified_model_of_the_source(name: str, n_major: int) -> None:
+    """The entries of the parts are dropped for arms, and for loops in the coordinates that remain."""
+    m, rng = kic.load(name), np.random.default_rng(2)
+    arm = split(m.at(rng.normal(size=(4, 6))) if name == "lee-puma" else m.at())
+    M = len(arm.coordinates)
+    k = min(n_major, M - 1)
+    qd, qdd = rng.normal(size=(2, *arm.batch, M))
+    simple = arm.simplified(k)
+    expected = arm.D_tran + arm.D_rot
+    expected[..., :k, :k], expected[..., k:, k:] = arm.D_tran[..., :k, :k], arm.D_rot[..., k:, k:]
+    assert relative_error(simple.dynamics().I, expected) == 0
+    assert relative_error(simple.dynamics().P, arm.dynamics().P) == 0
+    dropped = np.einsum("...ij,...j->...i", expected - arm.D_tran - arm.D_rot, qdd)
+    effort = arm.dynamics().inverse_dynamics(qd, qdd)
+    assert np.abs(simple.effort_deviation(qd, qdd).error - dropped).max() < 1e-12 * np.abs(effort).max()
+    if name == "lee-puma" and k == 3:
+        d = simple.dynamics()
+        assert relative_error(d.forward_dynamics(qd, d.inverse_dynamics(qd, qdd)), qdd) < solved(d.I)
 
 
 def test_effort_deviation_of_one_configuration() -> None:
@@ -450,9 +387,7 @@ def test_effort_deviation_of_one_configuration() -> None:
     assert EffortDeviation(("A",), ("G",), zero, zero + 1).relative.tolist() == [math.inf]
     arm = split(kic.load("lee-puma").at([0.3] * 6))
     deviation = arm.without("G").effort_deviation(np.zeros(6), np.zeros(6))
-    assert deviation.n_configurations == 1
     assert "errors over 1 configuration\n" in deviation.summary().text()
-    assert deviation.max_error.shape == (6,)
     assert relative_error(deviation.relative[1:], np.ones(5)) < 1e-12
     assert deviation.relative[0] == 0
     assert arm.without("H_tran").effort_deviation(np.ones((5, 6)), np.zeros(6)).error.shape == (5, 6)
@@ -474,14 +409,11 @@ def test_summaries(motion) -> None:
     deviation = arm.without("H_rot").effort_deviation(qd, qdd)
     lines = deviation.summary().text().splitlines()
     assert lines[0] == "dropped: H_rot"
-    assert [float(x) for x in lines[-1].split()[1:]] == pytest.approx(
-        [x[5] for x in (deviation.max_error, deviation.rms_error, deviation.max_effort, deviation.relative)],
-        rel=1e-4,
-    )
+    error, effort = (np.abs(a[:, 5]) for a in (deviation.error, deviation.effort))
+    row = [error.max(), np.sqrt((error**2).mean()), effort.max(), deviation.relative[5]]
+    assert [float(x) for x in lines[-1].split()[1:]] == pytest.approx(row, rel=1e-4)
     assert "dropped: nothing" in arm.effort_deviation(qd, qdd).summary().text()
-    comparison = arm.compare_parts(qd, qdd)
-    assert all(part in comparison.summary().text() for part in PARTS)
-    for shown in (arm, deviation, comparison):
+    for shown in (arm, deviation):
         assert "<table>" in shown._repr_html_()
 
 
@@ -495,17 +427,6 @@ def test_invalid_split_arguments_raise() -> None:
     assert caught.value.candidates == PARTS
     with raises(kic.InputError, key="part", got=3):
         arm.without(3)
-    for selection in ({"at": "joint7"}, {"by": [("joint1", "joint0")]}):
-        with pytest.raises(kic.UnknownNameError) as caught:
-            arm.without("H_rot", **selection)
-        assert caught.value.candidates == arm.coordinates
-    with raises(kic.InputError, key="by", got=("joint1", "joint2")):
-        arm.without("D_rot", by=[("joint1", "joint2")])
-    with raises(kic.InputError, key="at", got=1):
-        arm.without("H_rot", at=1)
-    with raises(kic.InputError, key="by", got=("joint1",)):
-        arm.without("G", by="joint1")
-    assert arm.without("H_rot", at=[]).dropped == ("H_rot at no joint",)
 
 
 def test_invalid_split_arrays_raise() -> None:
@@ -524,30 +445,6 @@ def test_invalid_simplifications_raise() -> None:
     for n_major in (0, 6, True, 2.5):
         with raises(kic.InputError, key="n_major"):
             arm.simplified(n_major)
-    with pytest.raises(kic.InputError) as caught:
-        arm.simplified(coupling="half")
-    assert caught.value.key == "coupling"
-
-
-def test_simplified_model_requires_a_serial_arm_of_revolute_joints() -> None:
-    rng = np.random.default_rng(0)
-    branched = random_tree(np.random.default_rng(1), ["R"] * 5, branched=True)
-    assert len({j.bodies[0] for j in branched.joints} & {"ground"}) == 1
-    puma = kic.load("lee-puma")
-    reversed_order = kic.Mechanism(
-        "reversed", bodies=puma.bodies, joints=puma.joints, coordinates=puma._model.coordinates[::-1]
-    )
-    for m, wrt, obstacle in (
-        (random_tree(rng, ["R", "P", "R"]), None, "joints of type prismatic"),
-        (kic.load("five-bar"), None, "loops"),
-        (branched, None, "branches"),
-        (reversed_order, None, "another order"),
-        (kic.load("horn-two-link"), ["tip.x", "tip.y"], "other than its joint angles"),
-    ):
-        c = m.at([0.3, 0.5]) if wrt else m.at()
-        with raises(kic.InputError, key="mechanism") as caught:
-            split(c, wrt=wrt).simplified(1)
-        assert obstacle in caught.value.got
 
 
 def test_split_without_inertia_raises() -> None:
@@ -556,7 +453,7 @@ def test_split_without_inertia_raises() -> None:
         split(bare.at([0.0]))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TABLE_1)
 @pytest.mark.parametrize("n", range(1, 8))
 def test_table_1(method: str, n: int) -> None:
     printed = {name.lower(): of for name, of in DATA["operation_counts"].items()}
@@ -571,11 +468,6 @@ def test_invalid_table_1_arguments_raise() -> None:
     for n_joints in (0, -1, 2.0, True, "3"):
         with raises(kic.InputError, key="n_joints"):
             table_1("Newton-Euler", n_joints)
-    with raises(kic.InputError, key="n_joints"):
-        generic_revolute_arm(0)
-    for n_joints in ([3, 0], 6, [], "67"):
-        with raises(kic.InputError, key="n_joints"):
-            OperationTable(n_joints)
 
 
 def test_counting_scalar_counts_an_expression() -> None:
@@ -593,12 +485,6 @@ def test_counting_scalar_counts_an_expression() -> None:
     assert y > 0
     assert abs(-1 * x) == 2
     assert counts["multiplications"] == 4
-    assert OperationCount(1) + OperationCount(0, 2) == OperationCount(1, 2)
-    with pytest.raises(TypeError):
-        OperationCount() + 1
-    assert "cosines" in expected.summary().text()
-    assert "<table>" in expected._repr_html_()
-    assert repr(x) == "CountingScalar(2.0)"
 
 
 def hand_count(n: int) -> tuple[int, int]:
@@ -621,43 +507,27 @@ def test_counts_of_G_and_H_agree_with_a_count_by_hand(n: int) -> None:
     assert (count.cosines, count.sines, count.roots, count.divisions) == (n, n, 0, 0)
 
 
-def test_operation_table() -> None:
-    table = OperationTable()
-    assert table.n_joints == tuple(range(1, 8))
-    for k, method in enumerate(METHODS):
-        for row, n in enumerate(table.n_joints):
-            assert (table.products[row, k], table.sums[row, k]) == table_1(method, n)
-    assert [tuple(x) for x in zip(table.products[:, 5], table.sums[:, 5], strict=True)] == [
-        hand_count(n) for n in table.n_joints
-    ]
-    # the count is a cubic polynomial: two scalar products of screws for each i <= j <= k
-    differences = table.products[:, 4]
-    for _ in range(3):
-        differences = np.diff(differences)
-    assert differences.tolist() == [12] * 4
-    assert (table.products[:, 3] > table.products[:, 4]).all()
-    assert (table.sums[:, 3] > table.sums[:, 4]).all()
-    text = table.summary().text()
-    assert "101348" in text
-    assert "kic inverse dynamics" in text
-    assert "<table>" in table._repr_html_()
+def test_count_of_the_inertia_is_a_cubic_polynomial() -> None:
+    """Two scalar products of screws are needed for each i <= j <= k."""
+    counts = [count_operations(generic_revolute_arm(n), dynamics="inertia").products for n in range(1, 8)]
+    assert np.diff(counts, n=3).tolist() == [12] * 4
 
 
 def test_counts_are_independent_of_configuration_and_geometry() -> None:
     m = kic.load("lee-puma")
-    rng = np.random.default_rng(2)
     for query in ({"of": "hand", "order": 3}, {"dynamics": "inertia"}, {"dynamics": "inverse_dynamics"}):
         expected = count_operations(m, **query)
         assert expected == count_operations(generic_revolute_arm(6), **query)
-        for _ in range(2):
-            assert count_operations(m, at=m.at(rng.normal(size=6)), **query) == expected
+        moved = replace(m, joints=tuple(replace(j, value=0.3) for j in m.joints))
+        assert count_operations(moved, **query) == expected
 
 
 def test_counts_are_additive() -> None:
     m = kic.load("lee-puma")
     rows, inertia = count_operations(m, of="hand"), count_operations(m, dynamics="inertia")
     whole = count_operations(m, of="hand", dynamics="inertia")
-    assert rows + inertia == whole  # separate kernels
+    sums = np.add(astuple(rows), astuple(inertia))
+    assert tuple(sums) == astuple(whole)  # separate kernels
     full, effort = count_operations(m, dynamics=True), count_operations(m, dynamics="inverse_dynamics")
     # products: M² for I* q̈, M³ and M² for q̇ᵀ P* q̇, and M² for B q̇
     assert effort.products - full.products == 3 * 6**2 + 6**3
@@ -666,24 +536,25 @@ def test_counts_are_additive() -> None:
 
 
 QUERIES = [
-    ("lee-puma", None, {"of": ["hand", "link6"], "order": 3, "dynamics": "inverse_dynamics"}),
-    ("lee-puma", None, {"of": "hand", "order": 1, "dynamics": True}),
-    ("panda", None, {"dynamics": "inertia"}),
-    ("five-bar", None, {"of": ["coupler", "tip"], "order": 3, "dynamics": "inverse_dynamics"}),
-    ("gough-stewart", None, {"of": "eye", "dynamics": True}),
-    ("geared-five-bar", None, {"dynamics": "inverse_dynamics"}),
-    ("horn-two-link", [0.4, 0.9], {"of": "reach", "dynamics": "inverse_dynamics", "wrt": ["tip.x", "tip.y"]}),
+    ("lee-puma", {"of": ["hand", "link6"], "order": 3, "dynamics": "inverse_dynamics"}),
+    ("lee-puma", {"of": "hand", "order": 1, "dynamics": True}),
+    ("panda", {"dynamics": "inertia"}),
+    ("five-bar", {"of": ["coupler", "tip"], "order": 3, "dynamics": "inverse_dynamics"}),
+    ("gough-stewart", {"of": "eye", "dynamics": True}),
+    ("geared-five-bar", {"dynamics": "inverse_dynamics"}),
+    ("horn-three-link", {"of": "reach", "dynamics": True, "wrt": ["tip.x", "tip.y", "link3.angle"]}),
 ]  # fmt: skip
 
 
 @pytest.mark.slow_for("gough-stewart")
-@pytest.mark.parametrize(("name", "q", "query"), QUERIES)
-def test_counted_run_gives_the_same_values(name: str, q, query: dict) -> None:
+@pytest.mark.parametrize(("name", "query"), QUERIES)
+def test_counted_run_gives_the_same_values(name: str, query: dict) -> None:
     m = kic.load(name)
-    c = m.at() if q is None else m.at(q)
+    c = m.at()
     if query.get("of") == ["coupler", "tip"]:
         query = query | {"of": [m.bodies[0].name, m.points[0].name]}
-    count, counted = run_counted(m, at=c, **query)
+    given = {"of": (), "order": 2, "wrt": None} | query
+    count, counted = run_counted(m, **given)
     inverse_dynamics = query["dynamics"] == "inverse_dynamics"
     options = {key: x for key, x in query.items() if key != "dynamics"}
     asked = "_and_".join(["coefficients"] * ("of" in options) + ["dynamics"] * bool(query["dynamics"]))
@@ -699,7 +570,7 @@ def test_counted_run_gives_the_same_values(name: str, q, query: dict) -> None:
         assert (
             relative_error(counted[-1], c.dynamics(wrt=query.get("wrt")).inverse_dynamics(ones, ones)) < 1e-12
         )
-    assert count == count_operations(m, at=c, **query)
+    assert count == count_operations(m, **query)
     assert count.multiplications > 0
 
 
@@ -724,22 +595,6 @@ def test_invalid_count_arguments_raise() -> None:
     with pytest.raises(kic.UnknownNameError) as caught:
         count_operations(m, of="hnad")
     assert caught.value.name == "hnad"
-    complex_configuration = m.at(np.zeros(6) + 1j * STEP)
-    for at in ([0.0] * 6, kic.load("panda").at(), m.at(np.zeros((2, 6))), complex_configuration):
-        with raises(kic.InputError, key="at"):
-            count_operations(m, of="hand", at=at)
-
-
-def test_count_at_singular_configurations_raises() -> None:
-    m = kic.load("lee-puma")
-    with pytest.raises(kic.SingularError):  # straight wrist
-        count_operations(m, of="joint1", wrt=HAND, at=m.at(np.zeros(6)))
-    # close to a singularity the evaluator chooses other rows and succeeds
-    two_link = kic.load("horn-two-link")
-    straight = two_link.at([0.4, 1e-5])
-    assert straight.coefficients("reach", wrt=["tip.x", "tip.y"]).G.shape == (1, 2)
-    with raises(kic.SingularError, key="at"):
-        count_operations(two_link, of="reach", wrt=["tip.x", "tip.y"], at=straight)
 
 
 def test_count_with_dependent_closure_equations_raises() -> None:
@@ -752,8 +607,6 @@ def test_count_with_dependent_closure_equations_raises() -> None:
         points=[kic.Point("tip", "b", at=(2, 0, 0))],
         coordinates=["A"],
     )
-    found = flat.assembly_modes([0.5])
-    configuration = Configuration(flat._model, (), found.configuration._states[:1])
-    assert configuration.coefficients("tip").G.shape == (3, 1)
-    with raises(kic.InputError, key="mechanism"):
-        count_operations(flat, of="tip", at=configuration)
+    assert flat.assembly_modes([0.5]).counts.size
+    with pytest.raises(kic.SingularError):
+        count_operations(flat, of="tip")

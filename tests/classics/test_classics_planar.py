@@ -9,13 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
-from classic_arms import BATCHES, angle_distance
+from classic_arms import (
+    BATCHES,
+    angle_distance,
+    dexterous_radii,
+    dexterous_workspace,
+    reachable_radii,
+    solution_count,
+)  # fmt: skip
 from classic_arms import random_planar as random_arm
 from raising import raises
-from sampling import mismatch, solved
+from sampling import mismatch
 
 import kic
-from kic.classics.horn import Annulus, ThreeLink, TwoLink, dexterous_radii, reachable_workspace
+from kic.classics import ThreeLink, TwoLink
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "horn_planar.json").read_text(encoding="utf-8"))
 CASES = DATA["cases"]
@@ -27,25 +34,51 @@ def close(found, expected, tolerance: float = 1e-12) -> None:
     assert mismatch(np.asarray(found, dtype=float), np.asarray(expected, dtype=float)) < tolerance
 
 
+def inverse_statics(arm: TwoLink | ThreeLink, q) -> np.ndarray:
+    """Return the matrix from joint torques to the wrench of the tip (pp. 12, 25)."""
+    return np.linalg.inv(np.swapaxes(arm.jacobian(q), -1, -2))
+
+
+def static_torques(arm: TwoLink | ThreeLink, q, wrench) -> np.ndarray:
+    """Return the joint torques with which the tip exerts a wrench (pp. 11, 24)."""
+    return np.einsum("...ji,...j->...i", arm.jacobian(q), wrench)
+
+
+def first_two_links(arm: ThreeLink) -> TwoLink:
+    """Return the arm of the first two links, with the wrist as its tip."""
+    return TwoLink(arm.l1, arm.l2, arm.m1, arm.m2, arm.g)
+
+
+def polar(arm: TwoLink, q) -> np.ndarray:
+    """Return the radius and the polar angle of the tip (pp. 5, 9)."""
+    x, y = np.moveaxis(arm.forward_kinematics(q), -1, 0)
+    return np.stack([np.hypot(x, y), np.arctan2(y, x)], axis=-1)
+
+
+def inverse_mass_matrix(arm: TwoLink, q) -> np.ndarray:
+    """Return the inverse of the mass matrix (p. 19)."""
+    return np.linalg.inv(arm.dynamics(q).I)
+
+
 def two_link_results(arm: TwoLink, case: dict) -> dict:
     q, qd, qdd, expected = case["q"], case["qd"], case["qdd"], case["outputs"]
-    polar, given = arm.tip_polar(q), expected["statics"]
-    forces = arm.inverse_statics_matrix(q)
+    (r, theta), given = polar(arm, q), expected["statics"]
+    forces, tip = inverse_statics(arm, q), arm.forward_kinematics(q)
     statics = {
         "F": given["F"],
         "T_in": given["T_in"],
-        "T_from_F": arm.static_torques(q, given["F"]),
+        "T_from_F": static_torques(arm, q, given["F"]),
         "det": np.linalg.det(arm.jacobian(q)),
-        "F_from_T_in": arm.tip_wrench(q, given["T_in"]),
+        "F_from_T_in": forces @ given["T_in"],
         "F_from_T1_only_unit": forces[:, 0],
         "F_from_T2_only_unit": forces[:, 1],
     }
     results = common_results(arm, q, qd, qdd)
     results |= {
         "jacobian": arm.jacobian(q),
-        "polar": {"r": polar[0], "theta": polar[1], "alpha": polar[1] - q[0]},
-        "inverse_kinematics_branches": arm.inverse_kinematics(arm.tip_position(q)),
-        "cos_theta2_from_tip": np.cos(arm.inverse_kinematics(arm.tip_position(q))[:, 1]).mean(),
+        "polar": {"r": r, "theta": theta, "alpha": theta - q[0]},
+        "inverse_kinematics_branches": arm.inverse_kinematics(tip),
+        "cos_theta2_from_tip": np.cos(arm.inverse_kinematics(tip)[:, 1]).mean(),
         "statics": {key: statics[key] for key in given},
     }
     if "equal_links" in expected:
@@ -54,12 +87,12 @@ def two_link_results(arm: TwoLink, case: dict) -> dict:
         results["equal_links"] = {
             "sensitivity_matrix": arm.dynamics(q).I / unit,
             "sensitivity_det": np.linalg.det(arm.dynamics(q).I) / unit**2,
-            "inverse_matrix": arm.inverse_mass_matrix(q) * unit,
+            "inverse_matrix": inverse_mass_matrix(arm, q) * unit,
             "qdd_from_T_in_no_gravity": weightless.dynamics(q).forward_dynamics(
                 qd, expected["equal_links"]["T_in"]
             ),
             "T_in": expected["equal_links"]["T_in"],
-            "half_angle_tip": polar[0] * np.array([np.cos(polar[1]), np.sin(polar[1])]),
+            "half_angle_tip": tip,
         }
     return results
 
@@ -70,17 +103,17 @@ def three_link_results(arm: ThreeLink, case: dict) -> dict:
     results = common_results(arm, q, qd, qdd)
     results |= {
         "tip_velocity": (arm.jacobian(q) @ qd)[:2],
-        "phi": arm.tip_pose(q)[2],
-        "joint2": arm.wrist_position(arm.tip_pose(q)),
-        "inverse_kinematics_branches": arm.inverse_kinematics(arm.tip_pose(q)),
+        "phi": arm.forward_kinematics(q)[2],
+        "joint2": first_two_links(arm).forward_kinematics(q[:2]),
+        "inverse_kinematics_branches": arm.inverse_kinematics(arm.forward_kinematics(q)),
         "statics": {
             "F_and_torque": given["F_and_torque"],
             "T_in": given["T_in"],
             "matrix": arm.jacobian(q).T,
-            "T_from_F": arm.static_torques(q, given["F_and_torque"]),
+            "T_from_F": static_torques(arm, q, given["F_and_torque"]),
             "det": np.linalg.det(arm.jacobian(q)),
-            "F_from_T_in": arm.tip_wrench(q, given["T_in"]),
-            "inverse_matrix": arm.inverse_statics_matrix(q),
+            "F_from_T_in": inverse_statics(arm, q) @ given["T_in"],
+            "inverse_matrix": inverse_statics(arm, q),
         },
     }
     if "equal_sticks" in expected:
@@ -96,14 +129,14 @@ def coriolis_torques(arm, q, qd) -> np.ndarray:
 
 def common_results(arm, q, qd, qdd) -> dict:
     return {
-        "tip": arm.tip_position(q),
+        "tip": arm.forward_kinematics(q)[:2],
         "tip_velocity": arm.jacobian(q) @ qd,
         "gravity_torque": -arm.dynamics(q).load,
         "mass_matrix": arm.dynamics(q).I,
         "velocity_torque": coriolis_torques(arm, q, qd),
         "tau": arm.dynamics(q).inverse_dynamics(qd, qdd),
         "kinetic_energy": arm.dynamics(q).kinetic_energy(qd),
-        "potential_energy": arm.potential_energy(q),
+        "potential_energy": arm.mechanism().at(q).potential_energy(),
     }
 
 
@@ -122,21 +155,20 @@ def test_reference_cases(name: str) -> None:
         if "q" in case:
             compare((two_link_results if two else three_link_results)(arm, case), case["outputs"])
         else:
-            assert arm.solution_count([case["x"], case["y"]]) == len(case["solutions"]) == 1
+            assert solution_count(arm, [case["x"], case["y"]]) == len(case["solutions"]) == 1
             for branch in arm.inverse_kinematics([case["x"], case["y"]]):
                 close(branch, case["solutions"][0])
     if "workspace" in system:
-        ring = arm.reachable_workspace
-        found = {"r_inner": ring.inner, "r_outer": ring.outer, "width": ring.width}
-        compare(found | {"mean_radius": ring.mean_radius}, system["workspace"])
+        inner, outer = reachable_radii(*arm.lengths)
+        found = {"r_inner": inner, "r_outer": outer, "width": outer - inner}
+        compare(found | {"mean_radius": (inner + outer) / 2}, system["workspace"])
     if "usable_workspace" in system:
-        close([(r.inner, r.outer) for r in arm.dexterous_workspace], system["usable_workspace"])
+        close(dexterous_workspace(arm), system["usable_workspace"])
 
 
 @pytest.mark.parametrize("case", CASES["B6_usable_workspace"]["cases"], ids=lambda case: case["note"])
 def test_reference_dexterous_workspaces(case: dict) -> None:
-    rings = ThreeLink(case["l1"], case["l2"], case["l3"]).dexterous_workspace
-    close([(ring.inner, ring.outer) for ring in rings], case["usable_radii"])
+    close(dexterous_workspace(ThreeLink(case["l1"], case["l2"], case["l3"])), case["usable_radii"])
 
 
 def test_printed_equations_of_equal_links() -> None:
@@ -153,7 +185,7 @@ def test_printed_equations_of_equal_links() -> None:
     T2 = (2 / 3 + c2) * a1 + 2 / 3 * a2 + s2 * w1**2
     close(two.dynamics(q[:, :2]).inverse_dynamics(w[:, :2], a[:, :2]), np.stack([T1, T2], -1) * unit)
     bracket = [[2 / 3 + 0 * c2, -(2 / 3 + c2)], [-(2 / 3 + c2), 2 * (5 / 3 + c2)]] / (16 / 9 - c2**2)
-    close(two.inverse_mass_matrix(q[:, :2]), np.moveaxis(bracket, -1, 0) / unit)
+    close(inverse_mass_matrix(two, q[:, :2]), np.moveaxis(bracket, -1, 0) / unit)
     three = ThreeLink(l, l, l, m, m, m)
     M12, M13, M23 = 10 / 3 + 3 * c2 + c23 + 2 * c3, 2 / 3 + c23 + c3, 2 / 3 + c3
     M = [[2 * (4 + 3 * c2 + c23 + c3), M12, M13], [M12, 2 * (5 / 3 + c3), M23], [M13, M23, 2 / 3 + 0 * c2]]
@@ -168,7 +200,7 @@ def test_printed_gravity_and_statics() -> None:
     """Compare with pp. 11-13 and 24-26 for unequal links."""
     rng = np.random.default_rng(2)
     arm = random_arm(rng, ThreeLink)
-    two = arm.first_two_links
+    two = first_two_links(arm)
     l1, l2, l3, m1, m2, m3, g = arm.l1, arm.l2, arm.l3, arm.m1, arm.m2, arm.m3, arm.g
     q, F, T = rng.normal(size=(3, 50, 3))
     c1, c12, c123 = np.cos(np.cumsum(q, -1)).T
@@ -178,13 +210,13 @@ def test_printed_gravity_and_statics() -> None:
     weight2 = weight3 + g * (m2 / 2 + m3) * l2 * c12
     weight1 = weight2 + g * (m1 / 2 + m2 + m3) * l1 * c1
     close(-arm.dynamics(q).load, np.stack([weight1, weight2, weight3], -1))
-    X, Y = two.tip_position(q[:, :2]).T
-    T1, T2, T3 = T.T
+    X, Y = two.forward_kinematics(q[:, :2]).T
+    T1, T2, _ = T.T
     u, v = F[:, 0], F[:, 1]
-    close(two.static_torques(q[:, :2], F[:, :2]), np.stack([X * v - Y * u, l2 * c12 * v - l2 * s12 * u], -1))
+    close(static_torques(two, q[:, :2], F[:, :2]), np.stack([X * v - Y * u, l2 * c12 * v - l2 * s12 * u], -1))
     span = (l1 * l2 * s2)[:, None]
     close(
-        two.tip_wrench(q[:, :2], T[:, :2]),
+        np.einsum("bij,bj->bi", inverse_statics(two, q[:, :2]), T[:, :2]),
         np.stack([l2 * c12 * T1 - X * T2, l2 * s12 * T1 - Y * T2], -1) / span,
     )
     rows = [
@@ -193,8 +225,7 @@ def test_printed_gravity_and_statics() -> None:
         [l2 * l3 * s3, -(l1 * l3 * s23 + l2 * l3 * s3), l1 * l2 * s2 + l1 * l3 * s23],
     ]
     inverse = np.moveaxis(np.array(rows), -1, 0) / span[..., None]
-    close(arm.inverse_statics_matrix(q), inverse)
-    close(arm.tip_wrench(q, np.stack([T1, T2, T3], -1)), np.einsum("bij,bj->bi", inverse, T))
+    close(inverse_statics(arm, q), inverse)
     close(np.linalg.det(arm.jacobian(q)), span[:, 0])
 
 
@@ -206,12 +237,11 @@ def test_printed_polar_form_and_inverse_kinematics() -> None:
         l1, l2 = arm.l1, arm.l2
         q = rng.uniform(-3, 3, size=(40, 2))
         c2, s2 = np.cos(q[:, 1]), np.sin(q[:, 1])
-        x, y = arm.tip_position(q).T
-        r, theta = arm.tip_polar(q).T
+        x, y = arm.forward_kinematics(q).T
+        r, theta = polar(arm, q).T
         close(r**2, l1**2 + 2 * l1 * l2 * c2 + l2**2)
         assert (angle_distance(theta, q[:, 0] + np.arctan2(l2 * s2, l1 + l2 * c2)) < 1e-12).all()
-        close(np.stack([r * np.cos(theta), r * np.sin(theta)]), np.stack([x, y]))
-        for branch in arm.inverse_kinematics(arm.tip_position(q)):
+        for branch in arm.inverse_kinematics(arm.forward_kinematics(q)):
             close(np.cos(branch[:, 1]), (x**2 + y**2 - l1**2 - l2**2) / (2 * l1 * l2), 1e-11)
             s2, c2 = np.sin(branch[:, 1]), np.cos(branch[:, 1])
             close(l1 + l2 * c2, (x**2 + y**2 + l1**2 - l2**2) / (2 * l1), 1e-11)
@@ -220,10 +250,7 @@ def test_printed_polar_form_and_inverse_kinematics() -> None:
     equal = TwoLink(0.8, 0.8)
     half = q[:, 1] / 2
     tip = 1.6 * np.cos(half)[:, None] * np.stack([np.cos(q[:, 0] + half), np.sin(q[:, 0] + half)], -1)
-    close(equal.tip_position(q), tip)
-    r, theta = equal.tip_polar(q).T
-    close(r, np.hypot(*tip.T))
-    assert (angle_distance(theta, q[:, 0] + half) < 1e-12).all()
+    close(equal.forward_kinematics(q), tip)
 
 
 def test_half_angles_are_accurate_near_the_base() -> None:
@@ -231,16 +258,10 @@ def test_half_angles_are_accurate_near_the_base() -> None:
     arm = TwoLink(1.0, 1.0)
     tip = 1e-9 * np.array([np.cos(0.4), np.sin(0.4)])
     found = arm.inverse_kinematics(tip)[0]
-    assert np.abs(arm.tip_position(found) - tip).max() < 20 * EPS
+    assert np.abs(arm.forward_kinematics(found) - tip).max() < 20 * EPS
     cosine = (tip @ tip - 2) / 2
     inaccurate = np.array([0.0, np.arccos(cosine)])
-    assert abs(np.hypot(*arm.tip_position(inaccurate)) - 1e-9) > 1e-10
-    folded = np.array([0.3, np.pi - 1e-7])
-    r, theta = arm.tip_polar(folded)
-    assert abs(theta - (0.3 + folded[1] / 2)) < 20 * EPS
-    assert r == pytest.approx(2 * np.sin((np.pi - folded[1]) / 2), rel=1e-8)
-    plain = np.sqrt(2 + 2 * np.cos(folded[1]))
-    assert abs(plain / r - 1) > 1e-4
+    assert abs(np.hypot(*arm.forward_kinematics(inaccurate)) - 1e-9) > 1e-10
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -254,8 +275,7 @@ def test_tip_and_statics_agree_with_the_general_library(kind: type, batch: tuple
         q, force = rng.uniform(-3, 3, size=(2, *batch, size))
         c = arm.mechanism().at(q)
         rows = c.coefficients(place, order=1)
-        found = arm.tip_position(q) if size == 2 else arm.tip_pose(q)
-        assert mismatch(found, rows.values) < 1e-12
+        assert mismatch(arm.forward_kinematics(q), rows.values) < 1e-12
         assert mismatch(arm.jacobian(q), rows.G) < 1e-12
         # The environment exerts the opposite wrench on the tip.
         held = replace(
@@ -269,11 +289,7 @@ def test_tip_and_statics_agree_with_the_general_library(kind: type, batch: tuple
             twist[..., 2] = -force[..., 2]
         rest = np.zeros(size)
         loaded = held.dynamics(applied={"push": push, "twist": twist}).inverse_dynamics(rest, rest)
-        assert mismatch(arm.static_torques(q, force), loaded) < 1e-12
-        assert mismatch(arm.tip_wrench(q, arm.static_torques(q, force)), force) < solved(rows.G)
-        if size == 2:
-            I = c.dynamics().I
-            assert mismatch(arm.inverse_mass_matrix(q), np.linalg.inv(I)) < solved(I)
+        assert mismatch(static_torques(arm, q, force), loaded) < 1e-12
 
 
 @pytest.mark.slow
@@ -284,25 +300,19 @@ def test_symbolic_arguments_give_the_printed_formulas() -> None:
     expected = 2 * (4 + 3 * sp.cos(t2) + sp.cos(t2 + t3) + sp.cos(t3))
     assert sp.simplify(sp.nsimplify(I[0, 0] - expected)) == 0
     assert not any(t1 in sp.sympify(x).free_symbols for x in I.flat)
-    load = arm.dynamics([t1, t2, t3]).load
-    assert sp.simplify(sp.diff(arm.potential_energy([t1, t2, t3]), t2) + load[1]) == 0
-    push = arm.inverse_statics_matrix([t1, t2, t3]) @ arm.jacobian([t1, t2, t3]).T
-    assert sp.simplify(sp.nsimplify(sp.Matrix(push), rational=True)) == sp.eye(3)
-    two = arm.first_two_links
-    whole = two.inverse_mass_matrix([t1, t2]) @ two.dynamics([t1, t2]).I
-    assert sp.simplify(sp.nsimplify(sp.Matrix(whole), rational=True)) == sp.eye(2)
+    determinant = sp.Matrix(arm.jacobian([t1, t2, t3])).det()
+    assert sp.simplify(sp.nsimplify(determinant - sp.sin(t2), rational=True)) == 0
 
 
 def test_only_gravity_depends_on_the_first_angle() -> None:
     arm = TwoLink(1.0, 0.6, 1.3, 0.8, g=9.81)
     assert (arm.dynamics([1e9, 0.7]).I == arm.dynamics([0.0, 0.7]).I).all()
     assert (arm.dynamics([1e9, 0.7]).P == arm.dynamics([0.0, 0.7]).P).all()
-    assert arm.tip_polar([1e3, 0.7])[0] == arm.tip_polar([0.0, 0.7])[0]
 
 
 def test_kinematics_need_no_masses() -> None:
     c = TwoLink(1.0, 0.5).mechanism().at([0.2, 0.9])
-    close(c.value("tip")[:2], TwoLink(1.0, 0.5).tip_position([0.2, 0.9]))
+    close(c.value("tip")[:2], TwoLink(1.0, 0.5).forward_kinematics([0.2, 0.9]))
     with raises(kic.InertiaError, bodies=("link1", "link2")):
         c.dynamics()
 
@@ -314,16 +324,16 @@ def test_branches_reproduce_the_target(batch: tuple[int, ...]) -> None:
         for _ in range(10):
             arm = random_arm(rng, kind)
             q = rng.uniform(-np.pi, np.pi, size=(*batch, kind.dof))
-            target = arm.tip_position(q) if kind is TwoLink else arm.tip_pose(q)
+            target = arm.forward_kinematics(q)
             branches = arm.inverse_kinematics(target)
             assert branches.shape == (2, *batch, kind.dof)
             assert (np.abs(branches) <= np.pi).all()
             assert (branches[0, ..., 1] >= 0).all()
             assert (branches[1, ..., 1] <= 0).all()
-            assert (arm.solution_count(target) == 2).all()
+            assert (solution_count(arm, target) == 2).all()
             length = sum(arm.lengths)
             for branch in branches:
-                reproduced = arm.tip_position(branch) if kind is TwoLink else arm.tip_pose(branch)
+                reproduced = arm.forward_kinematics(branch)
                 assert (np.abs(reproduced - target)[..., :2] < 100 * EPS * length).all()
                 assert (angle_distance(reproduced[..., 2:], target[..., 2:]) < 200 * EPS).all()
             own = np.where(q[..., 1:2] >= 0, branches[0], branches[1])
@@ -341,9 +351,8 @@ def workspace_samples(two: TwoLink) -> tuple[np.ndarray, np.ndarray]:
     inside = 0.05 + 0.9 * SHARES
     angle = np.linspace(-3, 3, 7)
     directions = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    first, second = (
-        two.reachable_workspace.inner + share * two.reachable_workspace.width for share in (SHARES, inside)
-    )
+    inner, outer = reachable_radii(*two.lengths)
+    first, second = (inner + share * (outer - inner) for share in (SHARES, inside))
     return first[:, None, None] * directions, second[:, None, None] * directions
 
 
@@ -368,7 +377,7 @@ def test_two_link_inverse_agrees_with_the_general_solver(lengths: tuple[float, f
 def test_three_link_inverse_agrees_with_the_general_solver(lengths: tuple[float, float], l3: float) -> None:
     """Compare both branches for wrists over the whole workspace and all directions of the last link."""
     arm = ThreeLink(*lengths, l3)
-    m, (wrists, inside) = arm.mechanism(), workspace_samples(arm.first_two_links)
+    m, (wrists, inside) = arm.mechanism(), workspace_samples(first_two_links(arm))
     phi = np.linspace(-3, 3, 5)
 
     def poses(places: np.ndarray) -> np.ndarray:
@@ -388,17 +397,19 @@ def test_three_link_inverse_agrees_with_the_general_solver(lengths: tuple[float,
 @pytest.mark.parametrize("arm", [TwoLink(0.7, 0.45), TwoLink(0.45, 0.7), TwoLink(0.5, 0.5)], ids=repr)
 def test_two_link_solution_count_agrees_with_a_search(arm: TwoLink) -> None:
     """Expect two solutions inside, one on a boundary, none outside, and infinitely many at the base."""
-    m, ring = arm.mechanism(), arm.reachable_workspace
+    m, (inner, outer) = arm.mechanism(), reachable_radii(*arm.lengths)
     direction = np.array([np.cos(0.7), np.sin(0.7)])
-    for radius, count in ((ring.mean_radius, 2), (ring.outer, 1), (ring.inner, 1), (ring.outer * 1.01, 0)):
+    for radius, count in (((inner + outer) / 2, 2), (outer, 1), (inner, 1), (outer * 1.01, 0)):
         tip = radius * direction
         inputs = {"tip.x": tip[0], "tip.y": tip[1]}
         if not radius:
-            assert np.isinf(arm.solution_count(tip))
+            with raises(kic.ConfigurationError, key="tip") as caught:
+                arm.inverse_kinematics(tip)
+            assert "any theta1" in caught.value.reasons[0]
             for shoulder in (-1.0, 0.3):
                 assert np.abs(m.at([shoulder, np.pi]).value("tip")[:2]).max() < 20 * EPS
             continue
-        assert arm.solution_count(tip) == count
+        assert solution_count(arm, tip) == count
         if not count:
             assert len(m.assembly_modes(inputs, starts=16)) == 0
             with raises(kic.ConfigurationError, key="tip"):
@@ -416,11 +427,11 @@ def test_two_link_solution_count_agrees_with_a_search(arm: TwoLink) -> None:
 @pytest.mark.parametrize("arm", [ThreeLink(0.7, 0.45, 0.3), ThreeLink(0.45, 0.7, 1.4)], ids=repr)
 def test_three_link_solution_count_agrees_with_a_search(arm: ThreeLink) -> None:
     """Expect two solutions for a wrist inside its workspace, one on a boundary and none outside."""
-    m, ring, phi = arm.mechanism(), arm.first_two_links.reachable_workspace, 0.9
+    m, (inner, outer), phi = arm.mechanism(), reachable_radii(arm.l1, arm.l2), 0.9
     last = arm.l3 * np.array([np.cos(phi), np.sin(phi)])
-    for radius, count in ((ring.mean_radius, 2), (ring.outer, 1), (ring.inner, 1), (ring.outer * 1.01, 0)):
+    for radius, count in (((inner + outer) / 2, 2), (outer, 1), (inner, 1), (outer * 1.01, 0)):
         x, y = radius * np.array([np.cos(0.7), np.sin(0.7)]) + last
-        assert arm.solution_count([x, y, phi]) == count
+        assert solution_count(arm, [x, y, phi]) == count
         inputs = {"tip.x": x, "tip.y": y, "link3.angle": phi}
         if not count:
             assert len(m.assembly_modes(inputs, starts=16)) == 0
@@ -442,16 +453,16 @@ def test_boundary_solutions_are_exact() -> None:
             arm = kind(*lengths)
             q = rng.uniform(-np.pi, np.pi, size=(50, kind.dof))
             q[:, 1] = rng.choice([0, np.pi], size=50)
-            target = arm.tip_position(q) if kind is TwoLink else arm.tip_pose(q)
-            assert (arm.solution_count(target) == 1).all()
+            target = arm.forward_kinematics(q)
+            assert (solution_count(arm, target) == 1).all()
             first, second = arm.inverse_kinematics(target)
             assert (first[:, 1] == q[:, 1]).all()
             np.testing.assert_array_equal(first, second)
     # a change of 1e-9 is larger than the boundary tolerance
     arm = TwoLink(0.7, 0.45)
     steps = np.array([-1e-9, 1e-9])
-    assert arm.solution_count(np.stack([1.15 + steps, 0 * steps], -1)).tolist() == [2, 0]
-    assert arm.solution_count(np.stack([0.25 + steps, 0 * steps], -1)).tolist() == [0, 2]
+    assert solution_count(arm, np.stack([1.15 + steps, 0 * steps], -1)).tolist() == [2, 0]
+    assert solution_count(arm, np.stack([0.25 + steps, 0 * steps], -1)).tolist() == [0, 2]
 
 
 def test_masked_members_are_nan() -> None:
@@ -462,7 +473,7 @@ def test_masked_members_are_nan() -> None:
     close(branches[:, 0], arm.inverse_kinematics(tips[0]))
     poses = np.array([[1.0, 0.5, 0.2], [9.0, 0.0, 0.0], [0.5, 0.0, 0.0]])
     three = ThreeLink(1.0, 1.0, 0.5)
-    assert three.solution_count(poses).tolist() == [2, 0, np.inf]
+    assert solution_count(three, poses).tolist() == [2, 0, 0]
     assert np.isnan(three.inverse_kinematics(poses, failures="mask")[:, 1:]).all()
 
 
@@ -472,19 +483,16 @@ def test_reachable_workspace_by_brute_force() -> None:
     fine = np.linspace(-np.pi, np.pi, 181)
     for _ in range(20):
         two, three = random_arm(rng, TwoLink), random_arm(rng, ThreeLink)
-        r = two.tip_polar(np.stack([0 * fine, fine], -1))[:, 0]
-        assert (r.min(), r.max()) == pytest.approx(
-            (two.reachable_workspace.inner, two.reachable_workspace.outer), abs=1e-12
-        )
-        assert two.reachable_workspace.width == pytest.approx(2 * min(two.lengths))
-        assert two.reachable_workspace.mean_radius == pytest.approx(max(two.lengths))
+        inner, outer = reachable_radii(*two.lengths)
+        r = polar(two, np.stack([0 * fine, fine], -1))[:, 0]
+        assert (r.min(), r.max()) == pytest.approx((inner, outer), abs=1e-12)
+        assert outer - inner == pytest.approx(2 * min(two.lengths))
+        assert (outer + inner) / 2 == pytest.approx(max(two.lengths))
+        inner, outer = reachable_radii(*three.lengths)
         elbows = np.stack(np.meshgrid([0.0], fine, fine), -1).reshape(-1, 3)
-        r = np.hypot(*three.tip_position(elbows).T)
-        coarse = 0.02 * sum(three.lengths)
-        assert r.max() == pytest.approx(three.reachable_workspace.outer)
-        assert three.reachable_workspace.inner - 1e-12 <= r.min() < three.reachable_workspace.inner + coarse
-    assert reachable_workspace(3.0, 1.0, 1.0) == Annulus(1.0, 5.0)
-    assert reachable_workspace(1.0, 1.0, 1.5) == Annulus(0.0, 3.5)
+        r = np.hypot(*three.forward_kinematics(elbows)[:, :2].T)
+        assert r.max() == pytest.approx(outer)
+        assert inner - 1e-12 <= r.min() < inner + 0.02 * sum(three.lengths)
 
 
 def proportions(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -566,29 +574,19 @@ def test_special_cases_of_the_dexterous_workspace() -> None:
         ((1.0, 0.75, 1.75), [[0, 0.0], [nan, nan]]),
         ((1.0, 0.75, 2.0), [[nan, nan], [nan, nan]]),
     ):
-        found = dexterous_radii(*lengths)
+        found = dexterous_radii(*map(np.float64, lengths))
         assert np.array_equal(found, np.array(expected, dtype=float), equal_nan=True), lengths
-        rings = ThreeLink(*lengths).dexterous_workspace
-        assert [[r.inner, r.outer] for r in rings] == [pair for pair in expected if pair[0] == pair[0]]
-    # the same cases with rounded decimal lengths
-    assert ThreeLink(0.4, 0.3, 0.1).dexterous_workspace[0] == Annulus(0.0, 0.0)
-    assert ThreeLink(0.1 + 0.2, 0.3, 0.1).dexterous_workspace == (Annulus(0.0, 0.1 + 0.2 + 0.3 - 0.1),)
-    assert ThreeLink(0.4, 0.1 + 0.2, 0.3).dexterous_workspace[1].width < 1e-14
-    assert ThreeLink(0.5, 0.3, 0.1 + 0.2).dexterous_workspace[1].width == 0
-    assert ThreeLink(0.1, 0.2, 0.3 * (1 + 2 * EPS)).dexterous_workspace == (Annulus(0.0, 0.0),)
-    assert dexterous_radii(np.ones((2, 1)), 1.0, np.ones(3)).shape == (2, 3, 2, 2)
-    assert dexterous_radii(np.ones(0), 1.0, 1.0).shape == (0, 2, 2)
 
 
-def test_dexterous_workspace_agrees_with_solution_count() -> None:
+def test_dexterous_workspace_agrees_with_inverse_kinematics() -> None:
     """Inverse kinematics has solutions for all directions of link 3 exactly inside the workspace."""
     phi = np.linspace(-np.pi, np.pi, 73)
     for lengths in ((1.0, 0.6, 0.5), (1.0, 0.6, 0.3), (1.0, 0.6, 1.2), (0.8, 0.8, 0.3)):
         arm = ThreeLink(*lengths)
-        d = np.linspace(0.0123, 0.999 * arm.reachable_workspace.outer, 60)
+        d = np.linspace(0.0123, 0.999 * sum(lengths), 60)
         radius, turn = np.meshgrid(d, phi, indexing="ij")
-        usable = (arm.solution_count(np.stack([radius, 0 * radius, turn], -1)) > 0).all(axis=1)
-        expected = np.any([ring.contains(d) for ring in arm.dexterous_workspace], axis=0)
+        usable = (solution_count(arm, np.stack([radius, 0 * radius, turn], -1)) > 0).all(axis=1)
+        expected = np.any([(low <= d) & (d <= high) for low, high in dexterous_workspace(arm)], axis=0)
         assert (usable == expected).all()
         assert usable.any() and not usable.all()  # noqa: PT018
 
@@ -599,18 +597,15 @@ def test_force_directions_of_single_torques() -> None:
     for kind in (TwoLink, ThreeLink):
         arm = random_arm(rng, kind)
         q = rng.uniform(-3, 3, size=(30, kind.dof))
-        r = arm.link_vectors(q)
-        directions = [r[:, 1], r[:, 0] + r[:, 1], r[:, 0]][: kind.dof]
-        found = arm.force_directions(q)
-        close(np.hypot(found[..., 0], found[..., 1]), np.ones((30, kind.dof)))
-        for k, direction in enumerate(directions):
-            cross = direction[:, 0] * found[:, k, 1] - direction[:, 1] * found[:, k, 0]
-            assert np.abs(cross).max() < 1e-12
-            torques = np.zeros((30, kind.dof))
-            torques[:, k] = 2.5
-            force = arm.tip_wrench(q, torques)
-            assert (np.einsum("bi,bi->b", force[:, :2], found[:, k]) > 0).all()
-            assert np.abs(arm.static_torques(q, force) - torques).max() < 1e-11
+        angle = np.cumsum(q, axis=-1)[:, :2]
+        r1, r2 = np.moveaxis(
+            np.stack([np.cos(angle), np.sin(angle)], -1) * np.array(arm.lengths)[:2, None], 1, 0
+        )
+        forces = inverse_statics(arm, q)[:, :2]
+        for k, direction in enumerate([r2, r1 + r2, r1][: kind.dof]):
+            cross = direction[:, 0] * forces[:, 1, k] - direction[:, 1] * forces[:, 0, k]
+            size = np.hypot(*direction.T) * np.hypot(forces[:, 0, k], forces[:, 1, k])
+            assert np.abs(cross / size).max() < 1e-11
 
 
 def test_decoupling_angles() -> None:
@@ -652,15 +647,15 @@ def erratum_b1() -> tuple[float, float]:
 
 
 def erratum_b2() -> tuple[float, float]:
-    ring = ThreeLink(1.0, 0.6, 0.3).dexterous_workspace[0]
-    return abs(ring.width - (2 * 0.6 - 0.3)), abs(ring.width - 2 * (0.6 - 0.3))
+    ((inner, outer),) = dexterous_workspace(ThreeLink(1.0, 0.6, 0.3))
+    return abs(outer - inner - (2 * 0.6 - 0.3)), abs(outer - inner - 2 * (0.6 - 0.3))
 
 
 def erratum_b3() -> tuple[float, float]:
     unit = EQUAL.m1 * EQUAL.l1**2 / 2
-    gain = EQUAL.inverse_mass_matrix([[0, 0], [0, np.pi], [0, np.pi / 2], [0, -np.pi / 2]])[:, 0, 0] * unit
+    gain = inverse_mass_matrix(EQUAL, [[0, 0], [0, np.pi], [0, np.pi / 2], [0, -np.pi / 2]])[:, 0, 0] * unit
     fine = (
-        EQUAL.inverse_mass_matrix(np.stack([np.zeros(181), np.linspace(-np.pi, np.pi, 181)], -1))[:, 0, 0]
+        inverse_mass_matrix(EQUAL, np.stack([np.zeros(181), np.linspace(-np.pi, np.pi, 181)], -1))[:, 0, 0]
         * unit
     )
     held = 1 / EQUAL.dynamics([[0, 0], [0, np.pi]]).I[:, 0, 0]
@@ -675,13 +670,13 @@ def erratum_b4() -> tuple[float, float]:
     given = EQUAL.dynamics(q).forward_dynamics(np.zeros(2), torque)
     return (
         np.abs(EQUAL.dynamics(q).I @ torque - given).max(),
-        np.abs(EQUAL.inverse_mass_matrix(q) @ torque - given).max(),
+        np.abs(inverse_mass_matrix(EQUAL, q) @ torque - given).max(),
     )
 
 
 def erratum_b5() -> tuple[float, float]:
     q = np.array([2.5, 0.4])  # tip left of the base, where the arctangent is half a turn off
-    x, y = TwoLink(0.7, 0.45).tip_position(q)
+    x, y = TwoLink(0.7, 0.45).forward_kinematics(q)
     alpha = np.arctan(0.45 * np.sin(q[1]) / (0.7 + 0.45 * np.cos(q[1])))
     found = TwoLink(0.7, 0.45).inverse_kinematics([x, y])[0, 0]
     return float(angle_distance(np.arctan(y / x) - alpha, q[0])), float(angle_distance(found, q[0]))
@@ -689,7 +684,7 @@ def erratum_b5() -> tuple[float, float]:
 
 def erratum_b6() -> tuple[float, float]:
     l1, l2, l3 = UNEQUAL.lengths
-    right = UNEQUAL.inverse_statics_matrix(Q)
+    right = inverse_statics(UNEQUAL, Q)
     read = right.copy()
     read[2, 2] = (l1 * l2 * np.sin(Q[1]) + l1 * l3 * np.sin(Q[2])) / (l1 * l2 * np.sin(Q[1]))
     statics = UNEQUAL.jacobian(Q).T
@@ -705,14 +700,14 @@ def erratum_b7() -> tuple[float, float]:
 
 def erratum_b8() -> tuple[float, float]:
     step = 1e-40
-    raised = (UNEQUAL.tip_position(Q + 1j * step * np.eye(3))[:, 1].imag / step)[2]
+    raised = (UNEQUAL.forward_kinematics(Q + 1j * step * np.eye(3))[:, 1].imag / step)[2]
     pull = -UNEQUAL.dynamics(Q).load[2] / (UNEQUAL.m3 * raised / 2)
     return abs(pull + UNEQUAL.g), abs(pull - UNEQUAL.g)
 
 
 def erratum_b9() -> tuple[float, float]:
     l1, l2 = 0.7, 0.45
-    x, y = TwoLink(l1, l2).tip_position(Q[:2])
+    x, y = TwoLink(l1, l2).forward_kinematics(Q[:2])
     along, across = l1 + l2 * np.cos(Q[1]), l2 * np.sin(Q[1])
     tangent = (along * y - across * x) / (along * x + across * y)
     return abs(y / x - np.tan(Q[0])), abs(tangent - np.tan(Q[0]))
@@ -746,8 +741,8 @@ def test_unreachable_targets_raise() -> None:
         ARM.inverse_kinematics([1.2, 0.5])
     error = caught.value
     assert str(error) == (
-        "`tip` must be reachable by TwoLink(l1=0.7, l2=0.45), got [1.2, 0.5] (tip radius 1.3 is outside "
-        "[0.25, 1.15]; move it 0.15 inwards). Choose another target."
+        "`tip` must be reachable by TwoLink(l1=0.7, l2=0.45, m1=None, m2=None, g=0.0), got [1.2, 0.5] "
+        "(tip radius 1.3 is outside [0.25, 1.15]; move it 0.15 inwards). Choose another target."
     )
     assert error.failed == [()]
     close(error.radius, [1.3])
@@ -762,49 +757,22 @@ def test_unreachable_targets_raise() -> None:
     close(error.branches[:, 0, 0], ARM.inverse_kinematics([0.5, 0.5]))
     with raises(kic.ConfigurationError, key="tip", radius=[0.0]):
         TwoLink(1, 1).inverse_kinematics([0.0, 0.0])
-    with raises(kic.ConfigurationError, key="pose", radius=[pytest.approx(2.5)]):
+    with raises(kic.ConfigurationError, key="tip", radius=[pytest.approx(2.5)]):
         THREE.inverse_kinematics([3.0, 0.0, 0.0])
-    with raises(kic.ConfigurationError, key="pose", radius=[0.0]):
+    with raises(kic.ConfigurationError, key="tip", radius=[0.0]):
         THREE.inverse_kinematics([0.5, 0.0, 0.0])
     with raises(kic.ConfigurationError, key="tip") as caught:
         ARM.inverse_kinematics(np.full((3, 2), 5.0))
     assert caught.value.failed == [(0,), (1,), (2,)]
 
 
-@pytest.mark.parametrize("theta2", [0.0, np.pi, -np.pi, 1e-13])
-@pytest.mark.parametrize("arm", [ARM, THREE], ids=repr)
-def test_inverse_statics_of_parallel_links_raises(arm, theta2: float) -> None:
-    q, torques = np.array([0.3, theta2, 0.8])[: arm.dof], np.ones(arm.dof)
-    for method in (lambda q: arm.tip_wrench(q, torques), arm.inverse_statics_matrix, arm.force_directions):
-        with raises(kic.SingularError, key="q") as caught:
-            method(q)
-        assert caught.value.theta2 == theta2
-        assert caught.value.failed == [()]
-        assert caught.value.condition > 1e12
-    with pytest.raises(kic.SingularError) as caught:
-        arm.tip_wrench(np.stack([q + 0.4, q, q]), torques)
-    assert caught.value.failed == [(1,), (2,)]
-    assert np.isfinite(arm.static_torques(q, torques)).all()
-    assert np.isfinite(arm.tip_wrench(q + 1e-6, torques)).all()
-
-
 def test_dynamics_without_masses_raises() -> None:
     arm = ThreeLink(1.0, 1.0, 0.5, m2=1.0)
-    for method in (arm.potential_energy, arm.dynamics):
-        with raises(kic.InertiaError, bodies=("m1", "m3")) as caught:
-            method(np.zeros(3))
-        assert caught.value.bodies == ("m1", "m3")
+    with raises(kic.InertiaError, bodies=("m1", "m3")):
+        arm.dynamics(np.zeros(3))
     massless = TwoLink(1.0, 1.0, 1.0, 0.0)
-    with raises(kic.SingularError, key="m2") as caught:
-        massless.inverse_mass_matrix([0.0, 1.0])
-    assert np.isinf(caught.value.condition)
     with pytest.raises(kic.SingularError):
         massless.dynamics([0.0, 1.0]).forward_dynamics([0.0, 0.0], [1.0, 0.0])
-
-
-def test_massless_first_link_is_regular() -> None:
-    arm = TwoLink(1, 1, 0.0, 1.0)
-    close(arm.inverse_mass_matrix([0, 1.0]), np.linalg.inv(arm.dynamics([0, 1.0]).I))
 
 
 def test_default_gravity_is_zero() -> None:
