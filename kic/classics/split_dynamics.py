@@ -145,8 +145,9 @@ class SplitDynamics(Batched):
         ('D_rot among joint1, joint2, joint3; D_tran among joint4, joint5, joint6',)
         """
         names = self.coordinates
-        major = np.arange(len(names)) < integer("n_major", n_major, 1, len(names) - 1)
-        description = f"D_rot among {', '.join(names[:n_major])}; D_tran among {', '.join(names[n_major:])}"
+        major = np.arange(len(names)) < integer("n_major", n_major, 1, len(names))
+        groups = (("D_rot", names[:n_major]), ("D_tran", names[n_major:]))
+        description = "; ".join(f"{part} among {', '.join(group)}" for part, group in groups if group)
         return self._drop(description, D_rot=np.outer(major, major), D_tran=np.outer(~major, ~major))
 
     def _drop(self, description: str, **masks: Any) -> SplitDynamics:

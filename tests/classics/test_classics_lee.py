@@ -190,6 +190,7 @@ def test_velocities_broadcast_over_one_configuration() -> None:
 def test_closed_form_of_a_serial_arm_can_be_simplified() -> None:
     dynamics = closed_form(case("C3_puma", 0)[0]).dynamics(np.ones(3))
     assert dynamics.simplified(n_major=2).dropped == ("D_rot among joint1, joint2; D_tran among joint3",)
+    assert dynamics.simplified().dropped == ("D_rot among joint1, joint2, joint3",)
 
 
 def source_sums(m: kic.Mechanism, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
@@ -255,6 +256,8 @@ GENERAL = {
     "tip": (lambda: kic.load("five-bar"), ["tip.x", "tip.y"]),
     "hand": (lambda: kic.load("lee-puma"), HAND),
     "platform": (lambda: kic.load("gough-stewart"), None),
+    "crank": (lambda: kic.load("four-bar"), None),
+    "delta": (lambda: kic.load("delta"), None),
 }  # fmt: skip
 
 
@@ -283,6 +286,20 @@ def test_parts_sum_to_the_dynamics(name: str, batch: tuple[int, ...]) -> None:
         assert relative_error(arm.P_tran + arm.P_rot, whole.P) < 1e-12
     at_rest = d.inverse_dynamics(0 * qd, 0 * qd)
     assert relative_error(at_rest, arm.G) == 0
+
+
+@pytest.mark.parametrize("name", ["horn-two-link", "five-bar"])
+def test_each_part_is_transferred(name: str) -> None:
+    """D and P of each part in the coordinates of the tip are those of the joints, transferred."""
+    c = kic.load(name).at([0.4, 0.9] if name == "horn-two-link" else None)
+    inside, outside = split(c), split(c, wrt=["tip.x", "tip.y"])
+    back = c.coefficients(["tip.x", "tip.y"]).inverse()
+    load, damping = np.zeros(2), np.zeros((2, 2))
+    for D, P in (("D_tran", "P_tran"), ("D_rot", "P_rot")):
+        d = kic.Dynamics(inside.coordinates, getattr(inside, D), getattr(inside, P), load, damping=damping)
+        moved = d.transfer(back)
+        assert relative_error(getattr(outside, D), moved.I) < 1e-12
+        assert relative_error(getattr(outside, P), moved.P) < 1e-12
 
 
 def test_parts_of_P_are_christoffel_symbols() -> None:
@@ -442,7 +459,7 @@ def test_invalid_split_arrays_raise() -> None:
 
 def test_invalid_simplifications_raise() -> None:
     arm = split(kic.load("lee-puma").at([0.3] * 6))
-    for n_major in (0, 6, True, 2.5):
+    for n_major in (0, 7, True, 2.5):
         with raises(kic.InputError, key="n_major"):
             arm.simplified(n_major)
 
