@@ -299,7 +299,7 @@ def test_the_example_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Monke
     if not guide.is_file():
         pytest.skip("the guide is not part of an installed package")
     text = guide.read_text(encoding="utf-8")
-    (export,) = re.findall(r"^f = .*to=\"fmu\".*$", text, re.MULTILINE)
+    (export,) = re.findall(r"^fmu = .*to_fmu\(.*$", text, re.MULTILINE)
     (run,) = re.findall(r"^import fmpy\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     names = {"m": kic.load("five-bar"), "fmpy": fmpy}
     monkeypatch.chdir(tmp_path)
