@@ -1,4 +1,4 @@
-"""Pages of the reference that follow from the package: the interface by layer, and the index of equations."""
+"""Pages of the reference that follow from the package: interface by layer, equations, MJCF and models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from types import ModuleType
 
 import kic
 from kic import results
+from kic.cli.completion import read_model_index
+from kic.io.library import find
 from kic.io.mjcf_schema import ANY, SCHEMA, TREATMENTS
 
 # file, title and packages of the pages, in the order of the layers
@@ -185,6 +187,33 @@ def mjcf_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def models_page() -> str:
+    """Return the page of the shipped models: a table, and a section of each with its texts."""
+    lines = [
+        heading("Shipped models", "="),
+        "``kic.load(name)`` loads a model, and the command ``kic list`` prints this table.\n",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: auto\n",
+        "   * - model",
+        "     - degrees of freedom",
+        "     - title",
+    ]
+    sections = []
+    for name in kic.model_names():
+        model = read_model_index(find(name))
+        lines += [f"   * - `{name}`_", f"     - {len(model.coordinates)}", f"     - {model.title}"]
+        names = ", ".join(f"``{row}``" for row in model.coordinates)
+        texts = (
+            f"**{model.title}**",
+            model.about.strip(),
+            f"Coordinates: {names}.",
+            f"Source: {model.source.strip()}",
+        )
+        sections += [heading(name, "-"), *(f"{text}\n" for text in texts)]
+    return "\n".join([*lines, "", *sections])
+
+
 def found(path: str) -> object:
     """Return the object of a dotted path."""
     names = path.split(".")
@@ -205,7 +234,7 @@ def write(folder: Path) -> None:
     others = sorted({home.split(".")[0] for home in HOMES.values()} - assigned)
     layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
     pages = {name: layer(title, packages) for name, title, packages in layers} | equation_pages()
-    pages["mjcf"] = mjcf_page()
+    pages |= {"mjcf": mjcf_page(), "models": models_page()}
     old = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.rst")}
     if old != pages:
         shutil.rmtree(folder, ignore_errors=True)

@@ -131,6 +131,20 @@ def test_every_guide_is_listed() -> None:
     assert sorted(listed) == sorted(path.name for path in folder.glob("*.md") if path.name != "index.md")
 
 
+def test_page_of_models_has_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated page has a row and a section with the texts of each shipped model."""
+    text_of(ROOT / "notebooks" / "reference_pages.py")
+    monkeypatch.syspath_prepend(ROOT / "notebooks")
+    page = importlib.import_module("reference_pages").models_page()
+    table, *sections = re.split(r"\n(?=\S+\n-+\n)", page)
+    assert [section.split("\n")[0] for section in sections] == list(kic.model_names())
+    for name, section in zip(kic.model_names(), sections, strict=True):
+        m, words = kic.load(name), " ".join(section.split())
+        assert f"   * - `{name}`_\n     - {m.dof}\n     - {m.info.title}\n" in table
+        for text in (m.info.title, m.info.about, m.info.source, ", ".join(f"``{x}``" for x in m.coordinates)):
+            assert " ".join(text.split()) in words, name
+
+
 SHAPED = [
     kic.Coefficients, kic.Dynamics, kic.results.Contributions, kic.Configuration, kic.results.Linearization,
     kic.results.Modes, kic.results.StateSpace, kic.results.MotorDemand,

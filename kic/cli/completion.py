@@ -20,15 +20,17 @@ _TWIST = (*_AXES, "wx", "wy", "wz")
 
 @dataclass(frozen=True)
 class ModelIndex:
-    """Names in a model file, read without validation."""
+    """Names and texts in a model file, read without validation."""
 
     title: str = ""
     coordinates: tuple[str, ...] = ()  # default coordinates
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # rows of each part with a place or value
+    about: str = ""
+    source: str = ""
 
 
 def read_model_index(path: Path) -> ModelIndex:
-    """Return the names in a model file; raise OSError or ValueError if it cannot be read or is not TOML.
+    """Return names and texts of a model file; raise OSError or ValueError if it cannot be read as TOML.
 
     Examples
     --------
@@ -44,7 +46,8 @@ def read_model_index(path: Path) -> ModelIndex:
     parts = dict(joints)
     for kind, rows in (("points", _AXES), ("distances", ()), ("bodies", _TWIST), ("frames", _TWIST)):
         parts |= {part["name"]: tuple(f"{part['name']}.{row}" for row in rows) for part in data.get(kind, [])}
-    return ModelIndex(data.get("title", ""), coordinates, parts)
+    title, about, source = (data.get(key, "") for key in ("title", "about", "source"))
+    return ModelIndex(title, coordinates, parts, about, source)
 
 
 def _rows(data: dict[str, Any]) -> list[dict[str, Any]]:
