@@ -135,7 +135,7 @@ def test_a_key_frame_is_used_where_the_zero_is_closed():
     for key, wanted in ((None, dict.fromkeys(near, 0.0)), ("home", near)):
         m = kic.from_mjcf(text, key=key)
         assert gap(wanted, m) < 1e-9
-        assert any("where a search from key frame 'home' led" in x for x in m.remarks) == (key == "home")
+        assert any("a search from key frame 'home' is used" in x for x in m.remarks) == (key == "home")
 
 
 def test_values_near_a_key_frame_replace_its_own():
