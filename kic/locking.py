@@ -37,7 +37,7 @@ CONSISTENT_RTOL = 1e-9
 
 
 def lock(mechanism: Mechanism, values: Any) -> Mechanism:
-    """Return a mechanism with joints and distances fixed at values; see `Mechanism.lock`."""
+    """Return a mechanism with joints, distances and rows fixed at values; see `Mechanism.lock`."""
     base, names = _without_locks(mechanism)
     spins = base.__dict__.get(_SPINS, ())
     if isinstance(values, Mapping):
@@ -156,7 +156,9 @@ def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
         turning: list[Any] = [e for w, e in zip(OMEGA, np.eye(3), strict=True) if w not in own]
         if normal is not None:
             directions.append(normal)
-            turns = "angle" in own or any(w in own and abs(n) > 0 for w, n in zip(OMEGA, normal, strict=True))
+            turns = "angle" in own or any(
+                w in own and abs(n) > RANK_RTOL for w, n in zip(OMEGA, normal, strict=True)
+            )
             turning = [] if turns else [normal]
         if len(turning) == 2:
             fixed = next(w for w in OMEGA if w in own)
@@ -166,11 +168,16 @@ def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
                 key="values",
                 name=owner,
             )
-        # locks of an earlier mechanism may be permanent
-        labels = chain([owner], (f"{owner} {k}" for k in count(2)))
-        label = next(x for x in labels if f"{x} lock" not in mechanism._parts)
-        last = GROUND
-        for k, axis in enumerate(_free_directions(directions), 1):
+        last, axes, label = GROUND, _free_directions(directions), owner
+        for number in count(2):  # locks of an earlier mechanism may be permanent
+            names = [
+                f"{label} lock",
+                *(f"{label} slide{r} {k + 1}" for k in range(len(axes)) for r in ("", "r")),
+            ]
+            if not mechanism._parts.keys() & {*names}:
+                break
+            label = f"{owner} {number}"
+        for k, axis in enumerate(axes, 1):
             body = f"{label} slider {k}"
             made.append(Body(body, mass=0.0, com=at, inertia=np.zeros(3)))
             made.append(Joint(f"{label} slide {k}", "prismatic", (last, body), at=at, axis=axis))
@@ -237,8 +244,8 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
         own = mechanism._components(name) or ()
         if moves and (turning := [c for c in own if c.rpartition(".")[2] in OMEGA and _is_row(mechanism, c)]):
             message = (
-                f"'{turning[0]}' of '{mechanism.name}' has no value, and is not kept while others move. Lock "
-                "values first, then angular velocities by name."
+                f"'{turning[0]}' of '{mechanism.name}' has no value, and cannot be locked while others move. "
+                f"Unlock '{name}' if it is locked, lock values first, and then '{name}' by name."
             )
             raise InputError(message, key="values", name=name)
         given = {c: _rest(mechanism, c) if moves else 0.0 for c in own}
@@ -250,7 +257,12 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             (held if is_free else spare)[c] = x
             rows += [c] * is_free
     if not moves:
-        return mechanism, _independent(mechanism, reference, rows, locked, {})
+        # whole rotations, at least if they are chosen first, or parts of them
+        for whole, preferred in ((turns, ()), (turns, tuple(turns)), ({}, ())):
+            free = _independent(mechanism, reference, rows, locked, whole, preferred)
+            if len(free) + len(rows) == len(mechanism.coordinates):
+                break
+        return mechanism, free
     # ball joints have no values, so rods must not spin during the motion
     steady = _without_spins(mechanism, _spins_of_balls(find_spins(mechanism, locked)))
     first = _independent(steady, steady.at(), rows, locked, turns)
@@ -262,6 +274,13 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
             break
         except KicError as failed:
             error = error or failed
+    if found is None and len(first) + len(rows) < len(steady.coordinates):
+        message = (
+            f"`values` must determine a configuration of '{mechanism.name}' with its other coordinates, but "
+            "some components of rotations alone have no values. Lock joints at values and unlock them, then "
+            "lock by name."
+        )
+        raise InputError(message, key="values", coordinates=first) from error
     if found is None or found.batch:
         raise error or InputError("`values` must be single numbers, got a batch.", key="values")
     state, tree = flat_states(found)[0], mechanism._model.tree
@@ -297,10 +316,10 @@ def _entries(mechanism: Mechanism, name: str, value: Any) -> dict[str, Any]:
         return {name: value}
     if not _is_row(mechanism, name):
         return dict(single_entries(mechanism, name, value))
-    a = numbers(name, value)
+    a: Any = numbers(name, value)
     if a.shape != (len(own),) or not np.isfinite(a).all():
         raise invalid("values", f"must be {len(own)} finite numbers for '{name}'", value)
-    return dict(zip(own, a, strict=True))
+    return dict(zip(own, a.tolist(), strict=True))
 
 
 def _rest(mechanism: Mechanism, name: str) -> Any:
@@ -315,19 +334,22 @@ def _independent(
     rows: list[str],
     locked: Iterable[str],
     turns: Mapping[str, tuple[str, ...]],
+    preferred: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Return all free coordinates that are independent of `rows` in the reference configuration.
 
-    Coordinates of the mechanism that are not locked come first, then those of all joints. The three
-    components in `turns` are added together, because a rotation has values only as a whole.
+    Coordinates of the mechanism that are not locked are preferred to those of other joints, and `preferred`
+    to all. The three components in `turns` are added together, because a rotation has values only as
+    a whole.
     """
     made, count = list[str](), len(mechanism.coordinates)
-    for c in dict.fromkeys([*mechanism.coordinates, *(c for j in mechanism.joints for c in j.components)]):
+    order = dict.fromkeys([*mechanism.coordinates, *(c for j in mechanism.joints for c in j.components)])
+    for c in dict.fromkeys([*preferred, *order]):
         whole = [] if c in locked or c in made else turns.get(c, (c,))
         wanted = [*rows, *made, *whole]
         if whole and len(wanted) <= count and _rank(reference, wanted) == len(wanted):
             made += whole
-    return tuple(made)
+    return tuple(sorted(made, key=[*order].index))
 
 
 def _rank(reference: Configuration, rows: list[str]) -> int:
@@ -350,7 +372,8 @@ def _turns(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
 
 def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
     """Return the configuration at values of coordinates; rotations are vectors from the reference."""
-    if mechanism._model.is_open_chain or not _turns(mechanism).keys() & values.keys():
+    own = mechanism._model.is_open_chain and not any(_is_row(mechanism, name) for name in values)
+    if own or not _turns(mechanism).keys() & values.keys():
         return mechanism.at(values)
     given = [numbers(name, value) for name, value in values.items()]
     if any(x.ndim for x in given):

@@ -12,8 +12,8 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
 from kic.numerics.arguments import names_of
 
-# chains that are listed in an error, and that are sought at most
-LISTED_MAX, CHAINS_MAX = 8, 10_000
+# chains that are listed in an error, and steps of the search for chains
+LISTED_MAX, STEPS_MAX = 8, 100_000
 
 
 def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) -> D:
@@ -22,12 +22,11 @@ def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) 
     wanted = () if through is None else names_of(through, "through")
     for name in wanted:
         description._part(name, "joints", "bodies", argument="through")
-    found = list[tuple[Joint, ...]]()
-    for path in _paths(description, tip):
-        if {*wanted} <= {tip, *(joint.name for joint in path), *(b for j in path for b in j.bodies)}:
-            found.append(path)
-        if len(found) > CHAINS_MAX:
-            break
+    found = [
+        path
+        for path in _paths(description, tip)
+        if {*wanted} <= {tip, *(joint.name for joint in path), *(b for j in path for b in j.bodies)}
+    ]
     if len(found) != 1:
         _raise(description, tip, wanted, found)
     path = found[0]
@@ -42,32 +41,47 @@ def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) 
                 joints.add(joint.name)
                 bodies |= {*joint.bodies}
     kept = _parts(description, bodies, joints)
-    order = [joint.name for joint in path if joint.dof]
-    for coupling in kept["couplings"]:  # determines the last of its joints
-        names = {name.partition(".")[0] for name in coupling.joints}
-        own = [name for name in order if name in names]
-        order = [name for name in order if name not in own[-1:]]
+    order = [c for joint in path for c in joint.components]
+    for coupling in kept["couplings"]:  # determines the last of its coordinates
+        names = {c for name in coupling.joints for c in description._components(name) or ()}
+        own = [c for c in order if c in names]
+        order = [c for c in order if c not in own[-1:]]
     kept |= {"coordinates": tuple(order), "actuators": None, "remarks": ()}
     name = f"{description.name}: {path[0].name} to {tip}"
     return replace(description, name=name, closure_tolerance=0.0, **kept)
 
 
 def _paths(description: MechanismDescription, tip: str) -> Iterator[tuple[Joint, ...]]:
-    """Yield all chains of joints from ground to a body that meet no body twice."""
+    """Yield all chains of joints from ground to a body that meet no body twice.
+
+    Raise `InputError` if the search takes too many steps.
+    """
     beside: dict[str, list[tuple[Joint, str]]] = {}
     for joint in description.joints:
         for a, b in (joint.bodies, joint.bodies[::-1]):
             beside.setdefault(a, []).append((joint, b))
-    ways: list[tuple[tuple[Joint, ...], tuple[str, ...]]] = [
-        ((), (GROUND,))
-    ]  # joints, and bodies that are met
-    while ways:
+    near, grown = {GROUND, tip}, [tip]
+    while grown:  # bodies that are connected to the tip without ground
+        new = {body for _, body in beside.get(grown.pop(), ())} - near
+        near |= new
+        grown += new
+    # joints, and bodies that are met
+    ways: list[tuple[tuple[Joint, ...], tuple[str, ...]]] = [((), (GROUND,))]
+    for _ in range(STEPS_MAX):
+        if not ways:
+            return
         joints, met = ways.pop()
         for joint, body in reversed(beside.get(met[-1], ())):
             if body == tip:
                 yield (*joints, joint)
-            elif body not in met:
+            elif body in near and body not in met:
                 ways.append(((*joints, joint), (*met, body)))
+    raise InputError(
+        f"'{tip}' of '{description.name}' is reached by more chains than can be listed. Remove joints with "
+        "`without` first.",
+        key="tip",
+        got=tip,
+    )
 
 
 def _parts(
