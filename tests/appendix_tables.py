@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import kic
 
+PAGE = Path(__file__).parents[1] / "notebooks" / "reference" / "dissertation.md"
 DATA = json.loads((Path(__file__).parent / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
-TABLES = {(t["table"], t["quantity"]): t for t in DATA["tables"]}
+
+
+def printed_tables() -> dict[tuple[str, str], list[Any]]:
+    """Return the numbers of each table as the page has them, by rows, or by planes and rows."""
+    cells = re.findall(
+        r"^```\{code-cell\} python\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    found = {}
+    for call in ast.walk(ast.parse("\n".join(cells))):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "compare":
+            table, quantity, text = (ast.literal_eval(call.args[k]) for k in (0, 1, 3))
+            printed: list[Any] = [[row.split() for row in plane.split(";")] for plane in text.split(" | ")]
+            while len(printed) == 1:  # a matrix, or a vector
+                printed = printed[0]
+            found[table, quantity] = printed
+    return found
+
+
+PRINTED = printed_tables()
+TABLES = {key: t | {"printed": PRINTED[key]} for t in DATA["tables"] for key in [(t["table"], t["quantity"])]}
 OPEN_W = ["A", "h.x", "h.y", "rocker.angle"]  # the source's w = (φ1; x, y, θ of h)
 PLATE = ["w.x", "w.y", "platform.angle"]
 
@@ -34,11 +57,11 @@ def leg(m: kic.Mechanism, r: int) -> kic.Mechanism:
 
 
 def entries(printed: list, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Return every printed number with its position."""
+    """Return every printed number with its position; "-" or None is none."""
     for i, entry in enumerate(printed):
         if isinstance(entry, list):
             yield from entries(entry, (*at, i))
-        elif entry is not None:
+        elif entry not in (None, "-"):
             yield (*at, i), entry
 
 

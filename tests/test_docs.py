@@ -212,6 +212,25 @@ def test_terms_of_the_source_lead_to_calls() -> None:
         assert not [name for name in names if found(name) is None and found(f"results.{name}") is None]
 
 
+NUMBERED = {
+    "figure": ["2-1", "4-1", "4-2", "4-3", "4-4", "4-5a", "4-5b", "B-1", "C-1", "D-1", "D-2", "E-1"],
+    "table": ["1-1", "2-1", "2-2", "2-3", "2-4", "2-5", "B-1", "C-1", "C-2", "C-3", "E-1", "E-2"],
+}
+
+
+def test_page_of_the_dissertation_has_its_figures_and_tables() -> None:
+    """The page lists all figures and tables, loads the models of the figures, and has no private names."""
+    page = text_of(ROOT / "notebooks" / "reference" / "dissertation.md")
+    code, models = "".join(CELL.findall(page)), []
+    for kind, names in NUMBERED.items():
+        rows = re.findall(rf"^\| {kind} \|.*\n\|.*\n((?:\|.*\n)+)", page, flags=re.MULTILINE)[0].splitlines()
+        assert re.findall(r"\w-\d[ab]?", " ".join(row.split(" | ")[0] for row in rows)) == names
+        models += re.findall(r'kic\.load\("(.*?)"\)', " ".join(rows))
+    assert len(models) == len(NUMBERED["figure"])
+    assert not [name for name in models if f'"{name}"' not in code]
+    assert not re.search(r"[.( ]_\w", code)
+
+
 # --- renamed names
 
 
