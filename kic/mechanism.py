@@ -1099,7 +1099,8 @@ class Mechanism(Printable, MechanismDescription):
 
         The chain is a leg of a closed mechanism, or a finger that holds an object, in the same reference
         configuration. `Dynamics.transfer` by the inverse of the tip's coefficients gives its model in
-        coordinates of the tip. The models of all legs add up to that of the mechanism (4-42) to (4-53).
+        coordinates of the tip. Models of legs add up to that of the mechanism (4-42) to (4-53), if masses and
+        loads that several chains have are counted once.
 
         Parameters
         ----------
@@ -1112,8 +1113,9 @@ class Mechanism(Printable, MechanismDescription):
         -------
         Mechanism
             The bodies of the chain, and those that are fixed to them, with all parts that refer to these
-            bodies and joints alone. Its coordinates are the joints from ground to the tip. Contacts and fixed
-            distances, which close loops, are left out. Chains to the same tip all have its mass.
+            bodies and joints alone: chains to the same tip all have its mass and its loads, and none has a
+            spring between two legs. Coordinates are the joints from ground to the tip. Contacts and fixed
+            distances, which close loops, are left out.
 
         Raises
         ------
@@ -1140,11 +1142,11 @@ class Mechanism(Printable, MechanismDescription):
         ----------
         values : dict of str to array_like, or names
             Values of joints, distances, points, and rows such as "tip.x" or "hand.angle", as in `at`. Names
-            alone are fixed in the reference configuration, without a solution: also angular velocities, of
-            which all or two of a body must be locked. The remaining coordinates, including orientations of
-            free and spherical joints, keep their values in the new reference configuration. Displacements
-            and rotations are measured from it, and the axes of spherical and free joints turn with their
-            first bodies.
+            alone are fixed in the reference configuration, without a solution: also bodies as a whole, and
+            angular velocities, all or two of a body. Rows that cannot move are locked without effect. The
+            remaining coordinates, including orientations of free and spherical joints, keep their values in
+            the new reference configuration. Displacements and rotations are measured from it, and the axes
+            of spherical and free joints turn with their first bodies.
 
         Returns
         -------
@@ -1152,12 +1154,14 @@ class Mechanism(Printable, MechanismDescription):
             With fewer degrees of freedom. A coupling locks the last of its joints. Motors drive their
             unlocked joints, and are omitted if all are locked. Rows of a part "hand" close a loop through
             ground (4-30): massless slides "hand slide 1", … along the free directions, and a joint
-            "hand lock", whose `joint_forces` are the constraint loads.
+            "hand lock", whose `joint_forces` are the constraint loads. These need as many actuators as
+            degrees of freedom remain; name them if the mechanism has its own.
 
         Raises
         ------
         UnknownNameError, InputError
-            If a part is of another kind, or is already fixed.
+            If a part is of another kind or already fixed, one angular velocity of a body is locked alone, or
+            an orientation is locked while others move.
         ConfigurationError
             If there is no configuration with these values.
         ModelError

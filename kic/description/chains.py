@@ -13,7 +13,7 @@ from kic.errors import InputError, short_repr
 from kic.numerics.arguments import names_of
 
 # chains that are listed in an error, and steps of the search for chains
-LISTED_MAX, STEPS_MAX = 8, 100_000
+CHAINS_LISTED_MAX, CHAIN_STEPS_MAX = 8, 100_000
 
 
 def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) -> D:
@@ -67,7 +67,7 @@ def _paths(description: MechanismDescription, tip: str) -> Iterator[tuple[Joint,
         grown += new
     # joints, and bodies that are met
     ways: list[tuple[tuple[Joint, ...], tuple[str, ...]]] = [((), (GROUND,))]
-    for _ in range(STEPS_MAX):
+    for _ in range(CHAIN_STEPS_MAX):
         if not ways:
             return
         joints, met = ways.pop()
@@ -120,8 +120,8 @@ def _raise(
             key="through",
             got=wanted,
         )
-    listed = "; ".join(", ".join(joint.name for joint in path) for path in found[:LISTED_MAX])
-    more = "; …" if len(found) > LISTED_MAX else ""
+    listed = "; ".join(", ".join(joint.name for joint in path) for path in found[:CHAINS_LISTED_MAX])
+    more = "; …" if len(found) > CHAINS_LISTED_MAX else ""
     raise InputError(
         f"`through` must select one chain from {GROUND} to '{tip}' of '{description.name}', got "
         f"{short_repr(wanted or None)}, which leaves several: {listed}{more}. Name a joint or body that only "

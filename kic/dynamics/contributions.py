@@ -69,13 +69,18 @@ class Contributions(Printable):
     def inverse_dynamics(self, qd: Any = None, qdd: Any = None) -> np.ndarray:
         """Return the efforts (..., N, M) that the inertia and the weight of each body require.
 
-        Their sum is the effort of `Dynamics.inverse_dynamics` without applied forces, springs and damping.
+        Their sum is the effort of `Dynamics.inverse_dynamics` without applied forces, springs and friction.
         For an arm, entry [j, i] is the torque T_ij of joint i due to link j.
 
         Parameters
         ----------
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations; zero by default.
+
+        Raises
+        ------
+        InputError
+            If an effort overflows.
 
         Examples
         --------
@@ -98,7 +103,7 @@ class Contributions(Printable):
         return effort
 
     def summary(self) -> Summary:
-        """Return a table of the contributions of each body to the diagonal of I*."""
+        """Return tables of the contributions of each body to the diagonal of I*, and of its weight."""
         sheet = Summary("shares of the diagonal of I*, linear | angular momentum")
         index = sheet.member(self.I_linear.shape[:-3])
         if index is None:
@@ -107,4 +112,5 @@ class Contributions(Printable):
         angular = np.einsum("bnn->bn", self.I_angular[index])
         sheet.matrix("linear", self.bodies, self.coordinates, linear)
         sheet.matrix("angular", self.bodies, self.coordinates, angular)
+        sheet.matrix("generalized weight", self.bodies, self.coordinates, self.weight[index])
         return sheet

@@ -457,7 +457,7 @@ class ComputedTorque(OperationalSpaceControl):
     def __init__(self, mechanism: Mechanism, reference: Any, kp: Any, kd: Any, *, wrt: _Names = None) -> None:
         super().__init__(mechanism, reference, kp, kd, wrt=wrt)
         if self._inverse is None:
-            _check_square(mechanism, self.rows, len(self.coordinates))
+            _check_square(mechanism, self.rows, len(self.coordinates), "OperationalSpaceControl")
 
 
 class Impedance(_RowControl):
@@ -1056,7 +1056,7 @@ class ResolvedRate(_ResolvedMotion):
     >>> arm = kic.load("puma560")
     >>> there = arm.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     >>> control = kic.controllers.ResolvedRate(arm, {"link6": there.pose("link6")}, kp=2.0)
-    >>> control(0.0, (there.value(arm.coordinates) - 0.01, np.zeros(6))).round(3).tolist()
+    >>> control(0.0, (there.value(arm.coordinates) - 0.01, np.zeros(6))).round(2).tolist()
     [0.02, 0.02, 0.02, 0.02, 0.02, 0.02]
     """
 
@@ -1109,7 +1109,11 @@ class ResolvedJerk(_ResolvedMotion):
         given = measured[2:] if isinstance(measured, tuple) else (getattr(measured, "qdd", None),)
         w = reals(given[0]) if given else None
         if w is None or w.shape != self._size:
-            raise self._unknown_measurement(measured)
+            message = (
+                f"`measured` must be (q, qd, qdd), or have also qdd, {self._size[0]} real numbers each; "
+                f"got {short_repr(given[0] if given else measured)}."
+            )
+            raise InputError(message, key="measured", got=measured)
         at, (p, d, a) = self._rows(t, state), self._gains
         want, now = at.desired, at.now
         rate = want.qd - now.G @ v
@@ -1199,7 +1203,7 @@ class _Rows:
         self._reference = Reference(model, reference, max(order, 2))
         self._evaluator = RowEvaluator(model, self._reference.names, wrt, order)
         self.labels = self._evaluator.labels
-        _check_square(mechanism, self.labels, len(self._evaluator.coordinates))
+        _check_square(mechanism, self.labels, len(self._evaluator.coordinates), "resolve_redundancy()")
         self._are_coordinates = self.labels == self._evaluator.coordinates
 
     def __call__(self, t: float, state: np.ndarray) -> _RowState:
@@ -1238,13 +1242,14 @@ class _Rows:
         return np.linalg.solve(G, u)
 
 
-def _check_square(mechanism: Mechanism, labels: tuple[str, ...], dof: int, key: str = "reference") -> None:
-    """Raise an error unless there are as many rows as degrees of freedom."""
+def _check_square(mechanism: Mechanism, labels: tuple[str, ...], dof: int, fewer: str) -> None:
+    """Raise an error unless there are as many rows as degrees of freedom; `fewer` is the call for fewer."""
     if len(labels) != dof:
+        remedy = f"{fewer} moves fewer rows" if len(labels) < dof else "Leave some out"
         raise InputError(
-            f"`{key}` must have {counted(dof, 'row')} of '{mechanism.name}', got {len(labels)}: "
-            f"{', '.join(labels)}. OperationalSpaceControl controls fewer rows.",
-            key=key,
+            f"`reference` must have {counted(dof, 'row')} of '{mechanism.name}', got {len(labels)}: "
+            f"{', '.join(labels)}. {remedy}.",
+            key="reference",
             got=len(labels),
             dof=dof,
         )

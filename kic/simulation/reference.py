@@ -65,7 +65,7 @@ class Reference:
     """
 
     def __init__(self, model: CompiledModel, given: Any, order: int = 2) -> None:
-        self._model, self._key, self._order = model, "reference", order
+        self._model, self._order = model, order
         self._given = _frozen(dict(given)) if isinstance(given, Mapping) else given
         self._samples: list[Callable[[float], Desired]] = []
         self.names: tuple[str, ...] = ()
@@ -81,11 +81,11 @@ class Reference:
         elif isinstance(given, Mapping) and given:
             for name, motion in given.items():
                 if not isinstance(name, str):
-                    raise invalid(self._key, "must have names of rows, bodies and frames as keys", name)
+                    raise invalid("reference", "must have names of rows, bodies and frames as keys", name)
                 self._add(*self._entry(name, motion))
         else:
             rule = "must be a Trajectory, or a dict that maps rows, bodies and frames to motions"
-            raise invalid(self._key, rule, given)
+            raise invalid("reference", rule, given)
         self._single = self._samples[0] if len(self._samples) == 1 else None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -114,7 +114,7 @@ class Reference:
             if hasattr(first, "as_matrix"):
                 raise InputError(
                     f"'{name}' is not a body or frame; only these have poses. Give its values.",
-                    key=self._key,
+                    key="reference",
                     name=name,
                 )
         elif _is_pose(first):
@@ -138,7 +138,7 @@ class Reference:
             raise InputError(
                 f"'{name}' includes angular velocities, which have no values. Give a body or frame its pose "
                 "in a dict: a RigidTransform, or (position, rotation).",
-                key=self._key,
+                key="reference",
                 name=name,
                 names=self._model.rows((name,), 1).layout.rows.labels,
             )
@@ -162,9 +162,9 @@ class Reference:
             return _AboutAxis(motion) if motion.arms is not None else _splined(motion, self._order)
 
         def matrix(value: Any) -> np.ndarray:
-            R = parse_rotation(self._key, name, value)
+            R = parse_rotation("reference", name, value)
             if R.ndim != 2:
-                raise invalid(self._key, f"must have one rotation for '{name}'", value, name=name)
+                raise invalid("reference", f"must have one rotation for '{name}'", value, name=name)
             return R.copy()
 
         if hasattr(motion, "as_matrix") or not is_function(motion):
@@ -181,9 +181,9 @@ class Reference:
         """Return a pose, constant or given by a function, as a function of time."""
 
         def placed(pose: Any) -> tuple[np.ndarray, np.ndarray]:
-            p, R = parse_pose(self._key, part, pose)
+            p, R = parse_pose("reference", part, pose)
             if R.ndim != 2:
-                raise invalid(self._key, f"must have one pose for '{name}'", pose, name=name)
+                raise invalid("reference", f"must have one pose for '{name}'", pose, name=name)
             return self._numbers(name, p, 3), R
 
         if not is_function(motion):
@@ -200,9 +200,19 @@ class Reference:
     def _sampled(self, name: str, found: Any, value: Callable[[Any], Any], size: int) -> list[Any]:
         """Return the value and its derivatives from the result of a user's function."""
         if not isinstance(found, tuple) or len(found) <= self._order:
-            self._raise(name, short_repr(found), size)
+            raise InputError(
+                f"`reference` must return {self._returned} for '{name}', got {short_repr(found)}.",
+                key="reference",
+                name=name,
+                got=found,
+            )
         rates = [self._numbers(name, rate, size) for rate in found[1 : self._order + 1]]
         return [value(found[0]), *rates]
+
+    @property
+    def _returned(self) -> str:
+        """Text for the result of a function of time."""
+        return f"(value, rate, acceleration{', jerk' * (self._order > 2)})"
 
     def _numbers(self, name: str, value: Any, size: int) -> np.ndarray:
         a = reals(value)
@@ -214,9 +224,9 @@ class Reference:
 
     def _raise(self, name: str, got: str, size: int) -> NoReturn:
         raise InputError(
-            f"`{self._key}` must have {counted(size, 'finite number')} for '{name}', got {got}. A function "
-            f"returns (value, rate, acceleration{', jerk' * (self._order > 2)}).",
-            key=self._key,
+            f"`reference` must have {counted(size, 'finite number')} for '{name}', got {got}. A function "
+            f"returns {self._returned}.",
+            key="reference",
             name=name,
             got=got,
         )

@@ -83,6 +83,53 @@ def test_parts_of_a_chain() -> None:
     assert m.chain("f").coordinates == ()
 
 
+def test_couplings_within_a_joint_determine_its_last_coordinate() -> None:
+    """A screw is a cylindrical joint whose turn and travel are coupled."""
+    m = kic.Mechanism(
+        "press",
+        [kic.Body(name, mass=1.0, com=(k, 0, 1), inertia=(1, 1, 1)) for k, name in enumerate("ab")],
+        [
+            kic.Joint("C", "cylindrical", ("ground", "a"), (0, 0, 0), (0, 0, 1)),
+            kic.Joint("R", "revolute", ("a", "b"), (1, 0, 0), (0, 1, 0)),
+        ],
+        couplings=[kic.Coupling("thread", ("C.1", "C.2"), ratios=(1.0, 0.1))],
+        coordinates=["C.1", "R"],
+    )
+    for tip, coordinates in (("a", ("C.1",)), ("b", ("C.1", "R"))):
+        chain = m.chain(tip)
+        assert (chain.coordinates, chain.dof) == (coordinates, len(coordinates))
+        assert chain.at().coefficients(tip).G.shape == (6, len(coordinates))
+
+
+def grid(columns: int) -> kic.Mechanism:
+    """Return bodies in two rows, with two joints between neighbours, and a body "tip" apart."""
+    names = [f"{row}{k}" for row in "ab" for k in range(columns)]
+    pairs = [(f"{row}{k}", f"{row}{k + 1}") for row in "ab" for k in range(columns - 1)]
+    pairs += [(f"a{k}", f"b{k}") for k in range(columns)]
+    joints = [
+        kic.Joint(f"{a} {b} {n}", "revolute", (a, b), (n, 0, 0), (0, 0, 1)) for a, b in pairs for n in (0, 1)
+    ]
+    joints += [
+        kic.Joint(f"r{k}", "revolute", ("ground", b), (k, 0, 0), (0, 0, 1))
+        for k, b in enumerate(("tip", "a0"))
+    ]
+    return kic.Mechanism("grid", [kic.Body(name) for name in ("tip", *names)], joints)
+
+
+def test_chains_are_sought_near_the_tip_and_not_for_ever() -> None:
+    m = grid(12)
+    assert m.chain("tip").coordinates == ("r0",)
+    with raises(kic.InputError, key="tip", got="b11"):
+        m.chain("b11", through="r1")
+
+
+def test_loads_on_the_tip_belong_to_each_chain() -> None:
+    m = kic.load("three-legged-robot")
+    pushed = m.add(kic.Force("push", "w", (1.0, 2.0, 0.0)))
+    for first in ("A1", "A2", "A3"):
+        assert [force.name for force in pushed.chain("platform", through=first).forces] == ["push"]
+
+
 ERRORS = {
     "several": ((), {"key": "through", "got": ()}),
     "none": (("U1", "L2"), {"key": "through", "got": ("U1", "L2")}),

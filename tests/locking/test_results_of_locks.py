@@ -11,6 +11,7 @@ import pytest
 from hands import hand
 from raising import raises
 from sampling import random_tree
+from scipy.spatial.transform import Rotation
 
 import kic
 
@@ -274,6 +275,68 @@ def test_rows_locked_at_values() -> None:
     assert locked.total_mass == m.total_mass
     again = m.lock("tip.x").replace(gravity=(0, 0, 0)).lock("tip.y")
     assert (again.dof, {joint.name for joint in again.joints} >= {"tip lock", "tip 2 lock"}) == (2, True)
+
+
+def ball_arm(base: str) -> kic.Mechanism:
+    """Return an arm on a base whose last link has a spherical joint and a tip."""
+    first = kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), Z)
+    return kic.Mechanism(
+        "ball arm",
+        [body("a", 0.5, 0, 0), body("b", 1, 0.5, 0), body("c", 1.2, 1, 0.1)],
+        [
+            first if base == "hinge" else kic.Joint("A", "free", ("ground", "a"), (0, 0, 0)),
+            kic.Joint("B", "revolute", ("a", "b"), (1, 0, 0), (0, 1, 0.3)),
+            kic.Joint("W", "spherical", ("b", "c"), (1, 1, 0)),
+        ],
+        points=[kic.Point("tip", "c", at=(1.5, 1.1, 0.2))],
+    )
+
+
+@pytest.mark.parametrize("given", ["tip.x", {"tip.x": 1.45}])
+@pytest.mark.parametrize("base", ["hinge", "free"])
+def test_rows_locked_beside_rotations_keep_whole_rotations(base: str, given: str | dict[str, float]) -> None:
+    """The remaining coordinates have values, so that the mechanism can be moved and simulated."""
+    m = ball_arm(base)
+    locked = m.lock(given)
+    assert (locked.dof, {"W.1", "W.2", "W.3"} <= {*locked.coordinates}) == (m.dof - 1, True)
+    run = locked.simulate(0.1)
+    assert np.abs(run.configuration.value("tip.x") - locked.at().value("tip.x")).max() < 1e-7
+
+
+def test_rows_that_leave_parts_of_rotations_have_no_solution() -> None:
+    with raises(kic.InputError, key="values", coordinates=("A",)):
+        ball_arm("hinge").lock({"tip": [1.5, 1.1, 0.25]})
+    assert ball_arm("hinge").lock("tip").dof == 2
+
+
+@pytest.mark.parametrize("turn", [0.0, np.pi / 2, np.pi, 0.3])
+def test_rotations_that_a_plane_forbids_are_locked_without_effect(turn: float) -> None:
+    """The normal of the plane is known to rounding."""
+    normal = Rotation.from_rotvec([0.0, turn, 0.0]).apply(Z)
+    side = Rotation.from_rotvec([0.0, turn, 0.0]).apply(X)
+    joints = [
+        kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), normal),
+        kic.Joint("B", "revolute", ("a", "b"), tuple(side), normal),
+    ]
+    m = kic.Mechanism(
+        "plane", [kic.Body(x, mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1)) for x in "ab"], joints
+    )
+    # the rows that turn with the plane, about axes at right angles to its normal
+    rest = ["b.wy"] + [f"b.{w}" for w, n in (("wx", normal[0]), ("wz", normal[2])) if abs(n) < 1e-9]
+    assert m.lock(rest).dof == 2
+    assert m.lock([*rest, "b.angle"]).dof == 1
+
+
+def test_guides_have_names_of_their_own() -> None:
+    m = kic.load("planar-4r").add(kic.Point("tip slide 1", "link1", (0, 0, 0)))
+    assert "tip 2 lock" in {joint.name for joint in m.lock("tip.x").joints}
+
+
+def test_loads_of_rows_need_as_many_actuators_as_remain() -> None:
+    c = kic.load("two-arms").lock("load.z").at()
+    rest = np.zeros(5)
+    assert np.isnan(c.joint_forces(rest, rest)["load lock"].force).any()
+    assert np.isfinite(c.joint_forces(rest, rest, actuators=c.coordinates)["load lock"].force).all()
 
 
 BAD_ROWS = {

@@ -628,6 +628,11 @@ ERRORS = [
     ({"names": ("tip.x", "tip.y")}, lambda: co.ResolvedRate(ARM, TIP, 1.0)(0.0, ([0.3, 0.0], [0.0, 0.0]))),
     ({"key": "measured"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0)(0.0, [0.0, 0.0])),
     ({"key": "measured"}, lambda: co.ComputedTorque(ARM, STAY, 1.0, 1.0)(0.0, ([0.0], [0.0]))),
+    ({"key": "reference", "got": 6, "dof": 7}, lambda: co.ResolvedRate(
+        PANDA, {"link7": PANDA.at().pose("link7")}, 1.0)),
+    ({"key": "reference", "name": "tip.x"}, lambda: co.ResolvedJerk(
+        ARM, {"tip.x": lambda t: (0.5, 0.0, 0.0), "tip.y": 0.5}, 1.0, 1.0, 1.0)(
+        0.0, ([0.1, 0.5], [0.0] * 2, [0.0] * 2))),
     ({"key": "measured"}, lambda: co.ResolvedJerk(ARM, STAY, 1.0, 1.0, 1.0)(0.0, ([0.0] * 2, [0.0] * 2))),
     ({"key": "reference", "name": "link7"}, lambda: co.Impedance(PANDA, {"link7": [1.0] * 6}, 1.0, 1.0)),
     ({"key": "reference", "name": "link7"}, lambda: co.Impedance(
