@@ -156,10 +156,8 @@ def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
         turning: list[Any] = [e for w, e in zip(OMEGA, np.eye(3), strict=True) if w not in own]
         if normal is not None:
             directions.append(normal)
-            turns = "angle" in own or any(
-                w in own and abs(n) > RANK_RTOL for w, n in zip(OMEGA, normal, strict=True)
-            )
-            turning = [] if turns else [normal]
+            turned = {w for w, n in zip(OMEGA, normal, strict=True) if abs(n) > RANK_RTOL}
+            turning = [] if own & {"angle", *turned} else [normal]
         if len(turning) == 2:
             fixed = next(w for w in OMEGA if w in own)
             raise InputError(
@@ -170,11 +168,8 @@ def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
             )
         last, axes, label = GROUND, _free_directions(directions), owner
         for number in count(2):  # locks of an earlier mechanism may be permanent
-            names = [
-                f"{label} lock",
-                *(f"{label} slide{r} {k + 1}" for k in range(len(axes)) for r in ("", "r")),
-            ]
-            if not mechanism._parts.keys() & {*names}:
+            used = {f"{label} slide{r} {k + 1}" for k in range(len(axes)) for r in ("", "r")}
+            if not mechanism._parts.keys() & {f"{label} lock", *used}:
                 break
             label = f"{owner} {number}"
         for k, axis in enumerate(axes, 1):
