@@ -945,7 +945,7 @@ class Configuration(Printable, Tabular, Animated):
     def body_contributions(
         self, *, wrt: str | Iterable[str] | None = None, failures: Literal["raise", "mask"] = "raise"
     ) -> Contributions:
-        """Compute the contribution of each body to I*, P* and the weight, by linear and by angular momentum.
+        """Compute the contribution of each body to I* and P*, by linear and angular momentum, and its weight.
 
         Parameters
         ----------

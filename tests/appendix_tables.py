@@ -1,4 +1,4 @@
-"""Printed tables of Appendices C and E, and the open chains that they describe."""
+"""Printed tables of Appendices C and E."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import ast
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import kic
 
 PAGE = Path(__file__).parents[1] / "notebooks" / "reference" / "dissertation.md"
 DATA = json.loads((Path(__file__).parent / "data" / "appendix_c_e.json").read_text(encoding="utf-8"))
@@ -36,24 +33,6 @@ PRINTED = printed_tables()
 TABLES = {key: t | {"printed": PRINTED[key]} for t in DATA["tables"] for key in [(t["table"], t["quantity"])]}
 OPEN_W = ["A", "h.x", "h.y", "rocker.angle"]  # the source's w = (φ1; x, y, θ of h)
 PLATE = ["w.x", "w.y", "platform.angle"]
-
-
-def opened(m: kic.Mechanism, joints: str) -> kic.Mechanism:
-    """Return an open chain of a mechanism: the named joints and their bodies."""
-    kept = [j for j in m.joints if j.name in joints.split()]
-    held = {body for j in kept for body in j.bodies}
-    return replace(
-        m,
-        bodies=[b for b in m.bodies if b.name in held],
-        joints=kept,
-        points=[p for p in m.points if p.body in held],
-        coordinates=None,
-    )
-
-
-def leg(m: kic.Mechanism, r: int) -> kic.Mechanism:
-    """Return one leg of the robot with the platform at its end."""
-    return opened(m, f"A{r} B{r} C{r}")
 
 
 def entries(printed: list, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from appendix_tables import DATA, OPEN_W, PLATE, TABLES, agrees, entries, leg, opened
+from appendix_tables import DATA, OPEN_W, PLATE, TABLES, agrees, entries
 from arms import arm, frames
 from equation_index import INDEX, find
 from interpreted import interpreted
@@ -708,7 +708,7 @@ def _() -> None:
 @computes("Configuration.joint_forces", "Table C-1")
 def _() -> None:
     m = kic.load("five-bar")
-    c = opened(m, "A B C D").at()
+    c = m.chain("rocker", through="A").at()
     w = c.coefficients(OPEN_W[0]).stack(c.coefficients(OPEN_W[1:]))
     d = c.dynamics()
     printed("C-2", G_w=w.G, H_w=w.H, I=d.I, P=d.P)
@@ -758,7 +758,7 @@ def _() -> None:
 @computes("Dynamics.transfer", "(E-7)", "Tables E-1 to E-2")
 def _() -> None:
     m = kic.load("three-legged-robot")
-    legs = [leg(m, r).at() for r in (1, 2, 3)]
+    legs = [m.chain("platform", through=f"A{r}").at() for r in (1, 2, 3)]
     w = legs[0].coefficients(PLATE)
     inverses = [c.coefficients(PLATE).inverse() for c in legs]
     shares = [c.dynamics().transfer(k) for c, k in zip(legs, inverses, strict=True)]

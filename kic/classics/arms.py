@@ -16,13 +16,13 @@ from kic.classics.split_dynamics import SplitDynamics
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.description.validation import GROUND, Vector, assign, number, vector
 from kic.dynamics.dynamics import Dynamics
-from kic.errors import ConfigurationError, InertiaError, ModelError, SingularError, invalid, invalid_part
+from kic.errors import ConfigurationError, InertiaError, ModelError, SingularError, invalid_part
 from kic.io.dh import DHRow, from_dh
 from kic.kernels.functions import cosine, sine
 from kic.kinematics.coefficients import Coefficients
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import check_order
-from kic.numerics.arrays import as_array, check_failures, reals
+from kic.numerics.arrays import as_array, check_failures, real_array, reals
 from kic.numerics.tolerances import EPS
 
 # a radius this close to a workspace boundary, relative to the link lengths, may differ from it by rounding
@@ -50,22 +50,13 @@ def suffix_sums(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.flip(np.cumsum(np.flip(x, axis), axis=axis), axis)
 
 
-def real_array(name: str, value: Any, size: int) -> np.ndarray:
-    """Return finite real numbers (..., size), or raise `InputError`."""
-    a = as_array(name, value, size)
-    if a.dtype != np.float64:
-        remedy = "Solution branches are undefined for complex numbers and symbols."
-        raise invalid(name, "must be real", value, remedy)
-    return a
-
-
 def check_fields(arm: Any, positive: list[str], nonnegative: list[str], finite: list[str]) -> None:
     """Convert fields of a frozen dataclass to finite floats and check their signs."""
     owner = type(arm).__name__
-    for keys, minimum in ((positive, 0.0), (nonnegative, 0.0), (finite, None)):
+    for keys, minimum, nonzero in ((positive, 0.0, True), (nonnegative, 0.0, False), (finite, None, False)):
         for key in keys:
             value = number(owner, key, getattr(arm, key), minimum)
-            if keys is positive and not value:
+            if nonzero and not value:
                 message = f"{owner}: `{key}` must be positive, got 0. Give the link a length."
                 raise ModelError(message, key=key)
             assign(arm, **{key: value})

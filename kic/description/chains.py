@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from kic.description.description import REFERENCES, D, MechanismDescription
+from kic.description.description import REFERENCES, D, MechanismDescription, connected
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
@@ -30,16 +30,10 @@ def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) 
     if len(found) != 1:
         _raise(description, tip, wanted, found)
     path = found[0]
-    joints = {joint.name for joint in path}
-    bodies = {GROUND, *(body for joint in path for body in joint.bodies)}
+    # bodies that are fixed to a link belong to it
     rigid = [joint for joint in description.joints if not joint.dof]
-    grown = 0
-    while grown < len(bodies):  # bodies that are fixed to a link belong to it
-        grown = len(bodies)
-        for joint in rigid:
-            if bodies & {*joint.bodies} and joint.name not in joints:
-                joints.add(joint.name)
-                bodies |= {*joint.bodies}
+    bodies = connected(rigid, {GROUND, *(body for joint in path for body in joint.bodies)})
+    joints = {joint.name for joint in (*path, *rigid) if {*joint.bodies} <= bodies}
     kept = _parts(description, bodies, joints)
     order = [c for joint in path for c in joint.components]
     for coupling in kept["couplings"]:  # determines the last of its coordinates
@@ -60,11 +54,7 @@ def _paths(description: MechanismDescription, tip: str) -> Iterator[tuple[Joint,
     for joint in description.joints:
         for a, b in (joint.bodies, joint.bodies[::-1]):
             beside.setdefault(a, []).append((joint, b))
-    near, grown = {GROUND, tip}, [tip]
-    while grown:  # bodies that are connected to the tip without ground
-        new = {body for _, body in beside.get(grown.pop(), ())} - near
-        near |= new
-        grown += new
+    near = connected([joint for joint in description.joints if GROUND not in joint.bodies], [tip])
     # joints, and bodies that are met
     ways: list[tuple[tuple[Joint, ...], tuple[str, ...]]] = [((), (GROUND,))]
     for _ in range(CHAIN_STEPS_MAX):

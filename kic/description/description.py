@@ -270,15 +270,7 @@ class MechanismDescription:
         if not self.joints:
             message = f"'{self.name}' has no joints; a mechanism needs at least one, to '{GROUND}'."
             raise ModelError(message, key="joints")
-        neighbours: dict[str, list[str]] = {}
-        for joint in self.joints:
-            for one, other in (joint.bodies, joint.bodies[::-1]):
-                neighbours.setdefault(one, []).append(other)
-        attached, front = {GROUND}, [GROUND]
-        while front:
-            new = {body for one in front for body in neighbours.get(one, ())} - attached
-            attached |= new
-            front = list(new)
+        attached = connected(self.joints, [GROUND])
         loose = [body.name for body in self.bodies if body.name not in attached]
         if loose:
             raise ModelError(
@@ -546,6 +538,20 @@ class MechanismDescription:
         instead = "" if other is None else f"a {_SINGULAR[_KIND[type(other)]]}"
         body = getattr(other, "body", None)
         return unknown(label, name, self.name, there, f"{instead} of body '{body}'" if body else instead)
+
+
+def connected(joints: Iterable[Joint], bodies: Iterable[str]) -> set[str]:
+    """Return the bodies that joints connect to some bodies, with these bodies."""
+    neighbours: dict[str, list[str]] = {}
+    for joint in joints:
+        for one, other in (joint.bodies, joint.bodies[::-1]):
+            neighbours.setdefault(one, []).append(other)
+    found, front = {*bodies}, [*bodies]
+    while front:
+        new = {body for one in front for body in neighbours.get(one, ())} - found
+        found |= new
+        front = list(new)
+    return found
 
 
 def forest(joints: Iterable[Joint]) -> frozenset[str]:

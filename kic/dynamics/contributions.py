@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
+from kic.dynamics.dynamics import Dynamics
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.products import evaluate_form
-from kic.numerics.arrays import as_array, broadcast_batches, check_finite
+from kic.numerics.arrays import as_array, broadcast_batches
 from kic.numerics.display import Printable, Summary
 
 
@@ -36,7 +36,7 @@ def add_rotors(
 
 @dataclass(eq=False, repr=False)
 class Contributions(Printable):
-    """Contribution of each body to I*, P* and the weight: Freeman's sums, by linear and angular momentum.
+    """Contribution of each body to I* and P*, by linear and angular momentum, and its weight: Freeman's sums.
 
     The parts of P* have Freeman's form, with the gyroscopic term (II g_a)·(g_k × g_b) of (2-194). Summed and
     symmetrized in the last two indices, (P + Pᵀ)/2, they give the P* of `Dynamics` in holonomic coordinates.
@@ -77,11 +77,6 @@ class Contributions(Printable):
         qd, qdd : (..., M) array_like, optional
             Rates and accelerations; zero by default.
 
-        Raises
-        ------
-        InputError
-            If an effort overflows.
-
         Examples
         --------
         >>> arm = kic.load("horn-two-link").at([0.0, 0.5])
@@ -89,22 +84,16 @@ class Contributions(Printable):
         >>> np.abs(each.sum(axis=0) - arm.inverse_dynamics([1.0, 2.0], [0.5, 0.0])).max() < 1e-12
         np.True_
         """
-        size = len(self.coordinates)
+        I, P = self.I_linear + self.I_angular, self.P_linear + self.P_angular
+        each, size = Dynamics(self.coordinates, I, P, self.weight), len(self.coordinates)
         given = {"qd": qd, "qdd": qdd}
         v, a = (np.zeros(size) if x is None else as_array(name, x, size) for name, x in given.items())
         broadcast_batches(model=self.weight.shape[:-2], qd=v.shape[:-1], qdd=a.shape[:-1])
-        v, a = v[..., None, :], a[..., None, :]
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow is an error, below
-            P = evaluate_form(self.P_linear + self.P_angular, (v, v))
-            effort: np.ndarray = evaluate_form(self.I_linear + self.I_angular, (a,)) + P - self.weight
-        if effort.dtype.kind != "O":
-            known = np.isfinite(self.weight).all(axis=-1)
-            check_finite("Efforts", ", ".join(self.bodies), effort, np.broadcast_to(known, effort.shape[:-1]))
-        return effort
+        return each.inverse_dynamics(v[..., None, :], a[..., None, :])
 
     def summary(self) -> Summary:
         """Return tables of the contributions of each body to the diagonal of I*, and of its weight."""
-        sheet = Summary("shares of the diagonal of I*, linear | angular momentum")
+        sheet = Summary("diagonal of I* by linear and angular momentum, and generalized weight, of each body")
         index = sheet.member(self.I_linear.shape[:-3])
         if index is None:
             return sheet

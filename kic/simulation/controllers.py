@@ -1110,8 +1110,8 @@ class ResolvedJerk(_ResolvedMotion):
         w = reals(given[0]) if given else None
         if w is None or w.shape != self._size:
             message = (
-                f"`measured` must be (q, qd, qdd), or have also qdd, {self._size[0]} real numbers each; "
-                f"got {short_repr(given[0] if given else measured)}."
+                "`measured` must be (q, qd, qdd) or have these attributes, with "
+                f"{self._size[0]} real numbers each, got {short_repr(given[0] if given else measured)}."
             )
             raise InputError(message, key="measured", got=measured)
         at, (p, d, a) = self._rows(t, state), self._gains
@@ -1245,7 +1245,7 @@ class _Rows:
 def _check_square(mechanism: Mechanism, labels: tuple[str, ...], dof: int, fewer: str) -> None:
     """Raise an error unless there are as many rows as degrees of freedom; `fewer` is the call for fewer."""
     if len(labels) != dof:
-        remedy = f"{fewer} moves fewer rows" if len(labels) < dof else "Leave some out"
+        remedy = f"For fewer rows, use {fewer}" if len(labels) < dof else "Leave some out"
         raise InputError(
             f"`reference` must have {counted(dof, 'row')} of '{mechanism.name}', got {len(labels)}: "
             f"{', '.join(labels)}. {remedy}.",

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from appendix_tables import DATA, OPEN_W, PLATE, PRINTED, TABLES, agrees, entries, leg, opened, unit
+from appendix_tables import DATA, OPEN_W, PLATE, PRINTED, TABLES, agrees, entries, unit
 from sampling import mismatch
 
 import kic
@@ -21,7 +21,7 @@ RATES, ACCELERATIONS = np.array(BAR["rates"]), np.array(BAR["accelerations"])
 
 def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
     """Return Tables C-1 to C-3 by kic: the closed mechanism, and the chain cut at the ground pivot h."""
-    chain = opened(m, "A B C D")
+    chain = m.chain("rocker", through="A")
     w = chain.at().coefficients(OPEN_W)
     free, bound = chain.at().dynamics(), chain.at().dynamics(wrt=OPEN_W)
     effort = bound.inverse_dynamics(np.insert(RATES, 1, [0, 0]), np.insert(ACCELERATIONS, 1, [0, 0]))
@@ -49,7 +49,7 @@ def five_bar_answers(m: kic.Mechanism) -> dict[tuple[str, str], np.ndarray]:
 def robot_answers() -> dict[tuple[str, str], np.ndarray]:
     """Return Tables E-1 and E-2 by kic: the first leg alone, and the closed mechanism."""
     m = kic.load("three-legged-robot")
-    first = leg(m, 1).at()
+    first = m.chain("platform", through="A1").at()
     w = first.coefficients(PLATE)
     joints = w.inverse()
     plate = first.dynamics().transfer(joints)
@@ -204,7 +204,7 @@ def test_five_bar_open_and_closed(answers: dict) -> None:
     assert mismatch(closed.I, np.array(BAR["I_w"])[np.ix_(free, free)]) < 1e-12
     assert mismatch(closed.P, np.array(BAR["P_w"])[np.ix_(free, free, free)]) < 1e-12
     # the source's own way: transfer by the inverse (C-6), (C-7), then columns of w
-    chain = opened(m, "A B C D").at()
+    chain = m.chain("rocker", through="A").at()
     back = chain.coefficients(OPEN_W).inverse()
     by_hand = chain.dynamics().transfer(back)
     assert mismatch(by_hand.I, np.array(BAR["I_w"])) < 1e-12
@@ -222,7 +222,7 @@ def test_the_robot_leg_by_leg() -> None:
     m = kic.load("three-legged-robot")
     shares, rows = [], []
     for r, exact in enumerate(ROBOT["legs"], 1):
-        c = leg(m, r).at()
+        c = m.chain("platform", through=f"A{r}").at()
         w = c.coefficients(PLATE)
         back = w.inverse()
         d = c.dynamics().transfer(back)
