@@ -1,17 +1,24 @@
 """Save and compare the results of public questions on all shipped models.
 
-Run ``python tests/snapshot.py save FILE.npz`` before a change and ``… compare FILE.npz`` after it. The comparison lists results that differ by more than 1e-13 of their size, in shape, in type or in
-their error. Results that are not equal bit for bit are counted. Append names of models to restrict a
-comparison. All calls to kic are in the first part, so that a changed interface needs edits there alone; names
-of results in the files do not change.
+* ``python tests/snapshot.py save FILE.npz`` before a change and ``… compare FILE.npz`` after it list results
+  that differ by more than 1e-13 of their size, in shape, in type or in their error, and count those that are
+  not equal bit for bit. Names of models after the file restrict both.
+* ``… against REV`` compares with the results of a commit, made by the questions of this checkout.
+
+All calls to kic are in the first part, so that a changed interface needs edits there alone; names of results
+in the files do not change.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -43,6 +50,9 @@ class Case:
         }
         self.c, self.batch = self.m.at(self.inputs), self.m.path(self.ways)
         self.qd, self.qdd, self.qddd = (np.cos(1 + 3 * np.arange(self.m.dof) + k) for k in range(3))
+        # one actuator more than coordinates, and values of the coordinates a little beside the configuration
+        self.more, self.weights = [*self.q, self.wrt[0]], np.ones(self.m.dof + 1)
+        self.beside = np.concatenate([np.atleast_1d(x) for x in self.near(1.0).values()])
         self.ud, self.udd = (0.1 * np.sin(2 + np.arange(len(self.task)) + k) for k in range(2))
 
     def near(self, share: float) -> dict[str, Any]:
@@ -112,6 +122,17 @@ def simulate(m: Any, c: Any, t: float, **options: Any) -> Parts:
     return {**parts(run, "t q qd"), **parts(energy, "kinetic potential work"), **residual}
 
 
+def tracked(s: Case, path: dict[str, Any], names: str) -> Parts:
+    """Return the states and other results of a tracked path."""
+    found = s.m.track(path, np.linspace(0, 1, 5), near=s.c)
+    return {"state": found.configuration.state, **parts(found, names)}
+
+
+def table(found: Any) -> Parts:
+    """Return the columns of a table."""
+    return {"columns": found.columns, "values": np.stack([x.values for x in found.variables], axis=-1)}
+
+
 def evaluate(s: Case, order: int, wrt: Any) -> Parts:
     """Return results of an evaluator at one state, at a batch, and the check of one state."""
     f = s.m.prepare.coefficients_and_dynamics(s.of, order=order, wrt=wrt)
@@ -120,7 +141,26 @@ def evaluate(s: Case, order: int, wrt: Any) -> Parts:
     found |= {f"many/{k}": getattr(many, k) for k in ("I", "P", "load", "damping")}
     for name in s.of:
         found |= {f"one/{name}/{k}": getattr(one[name], k) for k in "GHD"[:order]}
+    again = f(s.batch.state, out=f(s.batch.state))
+    found |= {f"again/{k}": getattr(again, k) for k in ("I", "P")}
     return {**found, "check": f.check(s.c.state)}
+
+
+def evaluate_motion(s: Case, wrt: Any) -> Parts:
+    """Return results of the evaluators of motions, of poses, of coefficients and of dynamics."""
+    prepare, state, rates = s.m.prepare, s.c.state, (s.qd, s.qdd, s.qddd)
+    return {
+        **parts(prepare.motion(s.of, wrt=wrt)(state, *rates), "value velocity acceleration jerk"),
+        **parts(prepare.pose(s.of[1], wrt=wrt)(s.batch.state, s.qd), "p R twist G"),
+        "H": prepare.coefficients(s.of, wrt=wrt)(state)[s.of[0]].H,
+        "I": prepare.dynamics(wrt=wrt, loads=False)(state).I,
+    }
+
+
+def other_mechanism(m: Any) -> Parts:
+    """Return dynamics of a mechanism as it is drawn, and coefficients of its last body."""
+    found = parts(m.at().dynamics(), "coordinates I P load damping")
+    return {**found, "G": m.at().coefficients(m.bodies[-1].name, order=1).G}
 
 
 # name of the question: function of a case, for all models
@@ -180,7 +220,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "ellipsoid/inertia": lambda s: ellipsoid(s.c, s.task, kind="inertia"),
     "manipulability_gradient": lambda s: s.c.ellipsoid(s.task).gradient(),
     "distribute": lambda s: parts(
-        s.c.distribute(s.qd, actuators=[*s.q, s.wrt[0]], criterion=np.ones(s.m.dof + 1)), "effort internal"
+        s.c.distribute(s.qd, actuators=s.more, criterion=s.weights), "effort internal"
     ),
     "motor_demand": lambda s: parts(s.c.motor_demand(s.qd, s.qdd, s.qddd), "speed torque current voltage"),
     "prepare/2": lambda s: evaluate(s, 2, None),
@@ -196,8 +236,32 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "prepare/resolve": lambda s: parts(
         s.m.prepare.resolve_redundancy(s.task)(s.c.state, s.ud, s.udd), "qd qdd"
     ),
-    "prepare/position": lambda s: s.m.prepare.position()(
-        s.c.state, np.concatenate([np.atleast_1d(x) for x in s.near(1.0).values()])
+    "prepare/motion": lambda s: evaluate_motion(s, None),
+    "prepare/motion/wrt": lambda s: evaluate_motion(s, s.wrt),
+    "prepare/position": lambda s: s.m.prepare.position()(s.c.state, s.beside),
+    "prepare/position/batch": lambda s: s.m.prepare.position()(s.batch.state, s.beside),
+    "table": lambda s: table(s.batch.table([*s.of, *s.q])),
+    "force_table": lambda s: table(s.batch.force_table(s.qd, s.qdd)),
+    "mechanical_advantage": lambda s: kic.metrics.mechanical_advantage(s.task[0], s.q[0])(s.batch),
+    "internal_loads": lambda s: parts(
+        s.c.internal_loads(actuators=s.more, criterion=s.weights), "G H dimension"
+    ),
+    "actuator_dynamics": lambda s: parts(
+        s.c.actuator_dynamics(actuators=s.more, criterion=s.weights), "I P load"
+    ),
+    "track": lambda s: tracked(
+        s, {x: s.c.value(x) + 0.01 * u * np.arange(5.0) for x, u in zip(s.task, s.ud, strict=True)}, "qd"
+    ),
+    "hold_spins": lambda s: other_mechanism(s.m.hold_spins()),
+    "lock": lambda s: other_mechanism(s.m.lock(s.q[-1:])),
+    "without": lambda s: other_mechanism(s.m.without(s.of[0])),
+    "replace": lambda s: other_mechanism(s.m.replace(gravity=(1.0, 2.0, 3.0))),
+    "add": lambda s: other_mechanism(
+        s.m.add(
+            kic.Point("anchor", "ground", at=(0.1, 2.0, 0.3)),
+            kic.Point("eye_of_spring", s.m.bodies[-1].name, at=(0.3, 0.2, 0.1)),
+            kic.Spring("a_spring", ("anchor", "eye_of_spring"), stiffness=7.0, rest=0.2, damping=0.4),
+        )
     ),
     "simulate": lambda s: simulate(s.m, s.c, 0.02),
     # errors
@@ -219,11 +283,6 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
 }
 
 
-def tracked(result: Any) -> Parts:
-    """Return the states and rates of a tracked path."""
-    return {"state": result.configuration.state, **parts(result, "qd error")}
-
-
 # further questions, for one model each
 OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     "five-bar": {
@@ -232,6 +291,7 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
             "names": [" ".join(one.names) for one in s.m.mobility().independent_sets(s.c).sets],
             "worst": [one.worst for one in s.m.mobility().independent_sets(s.c).sets],
         },
+        "unlock": lambda s: other_mechanism(s.m.lock({"A": 2.0}).unlock("A")),
         "sweep": lambda s: (
             s.m.sweep(
                 {"A": np.linspace(1.0, 1.3, 4), "E": np.linspace(1.4, 1.6, 3)},
@@ -259,13 +319,15 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     "four-bar-motor": {"simulate/voltage": lambda s: simulate(s.m, s.c, 0.02, effort=[12.0])},
     "panda": {
         "follow": lambda s: tracked(
-            s.m.track(
-                {"flange": s.c.value("flange") + np.linspace(0, 0.05, 5)[:, None]},
-                np.linspace(0, 1, 5),
-                near=s.c,
-            )
+            s, {"flange": s.c.value("flange") + np.linspace(0, 0.05, 5)[:, None]}, "qd error"
         ),
     },
+    "planar-4r": {
+        "close_loops": lambda s: other_mechanism(
+            s.m.add(kic.Point("pin", "ground", at=(1.0, 0.5, 0.0))).close_loops([("tip", "pin", "revolute")])
+        ),
+    },
+    "three-legged-robot": {"chain": lambda s: other_mechanism(s.m.chain("platform", through="A1"))},
     "three-finger-hand": {"grasp": lambda s: parts(s.c.grasp("ball"), "G J internal")},
     "walking-machine": {
         "internal_loads": lambda s: parts(s.c.internal_loads(actuators=["B1", "C1", "B2", "C2"]), "basis"),
@@ -410,22 +472,43 @@ def compare(old: dict[str, np.ndarray], new: dict[str, np.ndarray]) -> int:
     return len(found)
 
 
+def read(file: str, names: list[str]) -> dict[str, np.ndarray]:
+    """Return the results of some models from a file."""
+    with np.load(file) as data:
+        return {key: data[key] for key in data.files if key.split("/")[0] in names}
+
+
+def results_of(revision: str, names: list[str]) -> dict[str, np.ndarray]:
+    """Return the results of a commit, checked out in a temporary worktree."""
+    root = Path(__file__).parents[1]
+    with TemporaryDirectory() as folder:
+        tree, file = os.path.join(folder, "tree"), os.path.join(folder, "results.npz")
+        git = ["git", "-C", str(root), "worktree"]
+        subprocess.run([*git, "add", "--detach", "--quiet", tree, revision], check=True)
+        try:
+            command = [sys.executable, "-W", "ignore", __file__, "save", file, *names]
+            subprocess.run(command, check=True, cwd=tree, env=os.environ | {"PYTHONPATH": tree})
+        finally:
+            subprocess.run([*git, "remove", "--force", tree], check=True)
+        return read(file, names)
+
+
 def main(action: str, file: str, *names: str) -> int:
     """Save or compare, and return the exit code."""
     start = perf_counter()
     warnings.simplefilter("ignore")
     chosen = list(names) or list(MODELS)
+    print(f"results of {Path(kic.__file__).parent}", file=sys.stderr)
     new = dict(answers(chosen))
     print(f"{len(new)} results in {perf_counter() - start:.0f} s", file=sys.stderr)
     if action == "save":
         np.savez_compressed(file, **new)
-        return 0
-    with np.load(file) as data:
-        old = {key: data[key] for key in data.files if key.split("/")[0] in chosen}
-    return int(compare(old, new) > 0)
+    else:
+        return int(compare((results_of if action == "against" else read)(file, chosen), new) > 0)
+    return 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("save", "compare"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("save", "compare", "against"):
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))

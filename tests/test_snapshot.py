@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import subprocess
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 import snapshot
+
+ROOT = Path(__file__).parents[1]
 
 
 @cache
@@ -23,7 +29,7 @@ def test_every_question_has_a_result_or_an_error_of_kic(name: str) -> None:
         assert any(key.startswith(f"{name}/{question}/") for key in found), question
     for key, value in found.items():
         if key.endswith("/error") and value.dtype.kind == "U" and "/error/" not in key:
-            assert json.loads(str(value))[0] in ("InputError", "SingularError"), key
+            assert json.loads(str(value))[0] in ("InputError", "ModelError", "SingularError"), key
 
 
 @pytest.mark.slow
@@ -46,3 +52,48 @@ def test_changed_results_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_names_of_the_models_are_those_of_the_package() -> None:
     assert list(snapshot.MODELS) == list(snapshot.kic.model_names())
+
+
+# public methods that no question of the snapshot asks, with the reason
+NOT_ASKED = {
+    "Configuration.animate": "a picture; see tests/plotting",
+    "Configuration.draw": "a picture; see tests/plotting",
+    "Configuration.view": "starts a server; see tests/viewer",
+    "Configuration.to_html": "a page; see tests/report",
+    "Configuration.summary": "text of results that are asked",
+    "Mechanism.draw": "a picture; see tests/plotting",
+    "Mechanism.view": "starts a server; see tests/viewer",
+    "Mechanism.summary": "text; see tests/mechanism",
+    "Mechanism.save": "a file; round trips are tested in tests/io",
+}
+
+
+def test_every_public_method_is_asked() -> None:
+    """Each method has a call in the questions."""
+    text = Path(snapshot.__file__).read_text(encoding="utf-8").partition("# below: no calls to kic")[0]
+    m = snapshot.kic.load("horn-two-link")
+    owners = (m.at(), r"\b(c|batch)"), (m, r"(\bm|\))"), (m.prepare, r"\bprepare")
+    missing = {
+        f"{type(owner).__name__}.{method}"
+        for owner, calls in owners
+        for method, _ in inspect.getmembers(type(owner), callable)
+        if method[0] != "_" and not re.search(rf"{calls}\.{method}\(", text)
+    }
+    assert missing == set(NOT_ASKED)
+
+
+@pytest.mark.slow
+def test_results_are_compared_with_those_of_a_commit(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no repository")
+    worktrees, names = ["git", "-C", str(ROOT), "worktree", "list"], ["horn-two-link"]
+    before = subprocess.check_output(worktrees)
+    found = snapshot.results_of("HEAD", names)
+    assert subprocess.check_output(worktrees) == before
+    assert "results of /" in (printed := capfd.readouterr().err)
+    assert str(ROOT) not in printed
+    found["horn-two-link/at/state"] *= 1 + 1e-12
+    monkeypatch.setattr(snapshot, "results_of", lambda *_: found)
+    assert snapshot.main("against", "HEAD", *names) == 1
