@@ -4,6 +4,7 @@
   that differ by more than 1e-13 of their size, in shape, in type or in their error, and count those that are
   not equal bit for bit. Names of models after the file restrict both.
 * ``… against REV`` compares with the results of a commit, made by the questions of this checkout.
+* ``… pin`` writes short digests of the results, and counts of operations and steps, for tests; see `pins`.
 
 All calls to kic are in the first part, so that a changed interface needs edits there alone; names of results
 in the files do not change.
@@ -493,8 +494,8 @@ def results_of(revision: str, names: list[str]) -> dict[str, np.ndarray]:
         return read(file, names)
 
 
-def main(action: str, file: str, *names: str) -> int:
-    """Save or compare, and return the exit code."""
+def main(action: str, file: str = "", *names: str) -> int:
+    """Save, pin or compare, and return the exit code."""
     start = perf_counter()
     warnings.simplefilter("ignore")
     chosen = list(names) or list(MODELS)
@@ -503,12 +504,19 @@ def main(action: str, file: str, *names: str) -> int:
     print(f"{len(new)} results in {perf_counter() - start:.0f} s", file=sys.stderr)
     if action == "save":
         np.savez_compressed(file, **new)
+    elif action == "pin":
+        import pins
+
+        pins.write_results(new)
+        pins.write_counts(
+            operations={name: pins.operations(Case(name)) for name in pins.EXPORTED}, steps=pins.steps()
+        )
     else:
         return int(compare((results_of if action == "against" else read)(file, chosen), new) > 0)
     return 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("save", "compare", "against"):
+    if sys.argv[1:] != ["pin"] and (len(sys.argv) < 3 or sys.argv[1] not in ("save", "compare", "against")):
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pins
 import pytest
 import snapshot
 
@@ -69,7 +70,7 @@ NOT_ASKED = {
 
 
 def test_every_public_method_is_asked() -> None:
-    """Each method has a call in the questions."""
+    """Each method has a call in the questions; `pins.operations` asks all of `Mechanism.export`."""
     text = Path(snapshot.__file__).read_text(encoding="utf-8").partition("# below: no calls to kic")[0]
     m = snapshot.kic.load("horn-two-link")
     owners = (m.at(), r"\b(c|batch)"), (m, r"(\bm|\))"), (m.prepare, r"\bprepare")
@@ -80,6 +81,30 @@ def test_every_public_method_is_asked() -> None:
         if method[0] != "_" and not re.search(rf"{calls}\.{method}\(", text)
     }
     assert missing == set(NOT_ASKED)
+
+
+@pytest.mark.slow
+def test_results_equal_their_digests_on_file() -> None:
+    """``python tests/snapshot.py pin`` writes the file after an intended change."""
+    found = dict(snapshot.answers(list(snapshot.MODELS)))
+    assert pins.differences(found) == []
+    key = "four-bar/coefficients/2/G"
+    assert [key in x for x in pins.differences(found | {key: found[key] * (1 + 1e-7)})] == [True]
+    del found[key]
+    assert pins.differences(found) == [f"{key} is missing"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", pins.EXPORTED)
+def test_exported_questions_have_the_operations_on_file(name: str) -> None:
+    found, on_file = pins.operations(snapshot.Case(name)), pins.read_counts()["operations"][name]
+    assert found == pytest.approx(on_file, rel=pins.OPERATIONS_RTOL.get(name, 0.0), abs=0.0)
+
+
+@pytest.mark.slow
+def test_paths_take_the_certified_steps_on_file() -> None:
+    """Numbers of steps are equal on processors with other rounding errors."""
+    assert pins.steps() == pins.read_counts()["steps"]
 
 
 @pytest.mark.slow
