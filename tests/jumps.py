@@ -225,9 +225,14 @@ def random_ends(rng: np.random.Generator, loops: list[Loop], count: int) -> np.n
     return ends
 
 
-def verdicts(m: kic.Mechanism, loops: list[Loop], ends: np.ndarray) -> list[tuple[str, Jump]]:
-    """Return the verdict on each jump: right, rightly refused, falsely refused, wrong, or open."""
-    c = m.at({"O": ends}, failures="mask")
+def verdicts(
+    m: kic.Mechanism, loops: list[Loop], ends: np.ndarray, path: bool = False
+) -> list[tuple[str, Jump]]:
+    """Return the verdict on each jump: right, rightly refused, falsely refused, wrong, or open.
+
+    The jumps start in the reference configuration, or with `path` each where the one before ends.
+    """
+    c = (m.path if path else m.at)({"O": ends}, failures="mask")
     moved = np.array([c.value(f"D{k}") for k in range(len(loops))])
     made = []
     for b, end in enumerate(ends):
@@ -248,8 +253,11 @@ def verdicts(m: kic.Mechanism, loops: list[Loop], ends: np.ndarray) -> list[tupl
     return made
 
 
-def search(count: int, seed: int, jumps: int = 12) -> Counter[str]:
-    """Return how many jumps have each verdict; those that are wrong or falsely refused are printed."""
+def search(count: int, seed: int, jumps: int = 12, turn: bool = False) -> Counter[str]:
+    """Return how many jumps have each verdict; those that are wrong or falsely refused are printed.
+
+    With `turn` the jumps of a linkage are the steps of a path along a full turn of its crank.
+    """
     total: Counter[str] = Counter()
     for k in range(-(-count // jumps)):
         rng = np.random.default_rng(seed + k)
@@ -259,7 +267,8 @@ def search(count: int, seed: int, jumps: int = 12) -> Counter[str]:
             if m.dof != 1:
                 total["several degrees of freedom"] += jumps
                 continue
-            found = verdicts(m, loops, random_ends(rng, loops, jumps))
+            ends = START + np.linspace(0, 2 * np.pi, jumps) if turn else random_ends(rng, loops, jumps)
+            found = verdicts(m, loops, ends, turn)
         except kic.KicError as error:
             total[type(error).__name__] += jumps
             print(seed + k, error)
