@@ -14,7 +14,19 @@ import pytest
 import kic
 
 sys.path.insert(0, str(Path(__file__).parent))
-from benchmarks import exported, exudyn_peer, jobs, loops, nine_points, run, starts, swings, timing
+from benchmarks import (
+    exported,
+    exudyn_peer,
+    jobs,
+    loops,
+    nine_points,
+    rows,
+    run,
+    starts,
+    swings,
+    timing,
+    versions,
+)
 from benchmarks.ladder import ladder
 from benchmarks.peers import DisagreementError
 
@@ -102,6 +114,28 @@ def test_exported_code_is_timed(monkeypatch, capsys) -> None:
         monkeypatch.setattr(exported, name, few)
     exported.main()
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("name", rows.MECHANISMS)
+def test_every_row_of_the_ladder_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row is called once, in small batches."""
+    make, of, *_ = rows.MECHANISMS[name]
+    monkeypatch.setitem(rows.MECHANISMS, name, (make, of, 4, 2))
+    names = [row for row in rows.ROWS if row.startswith(f"{name}, ")]
+    assert names
+    assert all(rows.seconds_of(row, 0.0) > 0 for row in names)
+
+
+def test_ladder_marks_rows_that_are_slower_beyond_their_scatter() -> None:
+    theirs = np.linspace(1.0, 2.0, 20)  # the machine's speed changes, the ratios do not
+    noise = np.resize([-0.1, 0.1], 20)
+    marked = [
+        versions.compared(list(ratio * theirs), list(theirs))[2]
+        for ratio in (1.0, 1.04, 1.06, 1.06 + noise, 1.2 + noise, 0.5)
+    ]
+    assert marked == [False, False, True, False, True, False]
+    assert versions.cells("", [None], [1.0])[-1] == "lost"
+    assert not versions.cells("", [1.0], [None])[-1]
 
 
 def test_three_windows_are_the_shipped_model() -> None:
