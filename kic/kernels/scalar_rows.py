@@ -2,14 +2,14 @@
 
 `U` and `W` are tables of three rows each with the values and coefficients of the vectors, in any coordinates.
 A vector that has a rate but no value (an angular velocity) is passed as W with `has_value` False: the row is
-then u . dw. The third order is not compiled if `with_third` is None.
+then u . dw. The third order is not compiled if `with_third` is None. Products follow Leibniz' rule.
 """
 
 from __future__ import annotations
 
 from kic.kernels import layout as lay
 from kic.kernels.functions import root
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, inlined
 from kic.kernels.offsets import g_at, pair_count
 from kic.kernels.ranges import vector_at
 from kic.kernels.vectors import dot
@@ -33,7 +33,7 @@ def column3(t, size, p):
     return vector_at(t, 3 * (1 + size + size * size) + p, size * size * size)
 
 
-@helper
+@inlined
 def product_row(U, W, has_value, size, pairs, with_third, order, t, rows, row):
     """Compute one row: u . w with coefficients, or the coefficients of u . dw if w has no value."""
     u, w = vector_at(U, 0, 1), vector_at(W, 0, 1)
@@ -130,6 +130,36 @@ def angle_row(size, pairs, with_third, order, t, rows, row):
 
 
 @helper
+def chain_row(f1, f2, f3, size, pairs, with_third, order, t, rows, source, row):
+    """Compute the coefficients, but not the value, of f(y) from those of y, in row `source` or `row`.
+
+    This is Faà di Bruno's rule with the derivatives of f. The highest order is the first, because it needs
+    the lower orders of y.
+    """
+    count, cube = pair_count(size, pairs), size * size * size
+    g, h = rows + source * size, rows * (1 + size) + source * count
+    if with_third is not None and order > 2:
+        p = rows * (1 + size + size * size) + row * cube
+        shift = (source - row) * cube
+        for k in range(size):
+            for m in range(size):
+                for n in range(size):
+                    x = t[g + m] * t[h + k * size + n] + t[g + k] * t[h + m * size + n]
+                    x += t[h + k * size + m] * t[g + n]
+                    t[p] = f1 * t[p + shift] + f2 * x + f3 * t[g + k] * t[g + m] * t[g + n]
+                    p += 1
+    if order > 1:
+        p = rows * (1 + size) + row * count
+        for m in range(size):
+            for n in range(size if pairs == lay.EVERY else m + 1):
+                t[p] = f1 * t[h] + f2 * t[g + m] * t[g + n]
+                h += 1
+                p += 1
+    for n in range(size):
+        t[rows + row * size + n] = f1 * t[g + n]
+
+
+@helper
 def arcsine_row(size, pairs, with_third, order, t, rows, row):
     """Compute the coefficients, but not the value, of arcsin s; s is the preceding row.
 
@@ -137,61 +167,17 @@ def arcsine_row(size, pairs, with_third, order, t, rows, row):
     """
     s, x, y = t[row - 1], t[row - 4], t[row - 3]
     f = 1 / root(x * x + y * y)
-    count = pair_count(size, pairs)
-    g = rows + row * size
-    for n in range(size):
-        t[g + n] = f * t[g - size + n]
-    if order < 2:
-        return
-    h = rows * (1 + size) + row * count
-    p = h
-    for m in range(size):
-        for n in range(size if pairs == lay.EVERY else m + 1):
-            t[p] = f * (t[p - count] + s * t[g + m] * t[g + n])
-            p += 1
-    if with_third is None:
-        return
-    if order < 3:
-        return
-    cube = size * size * size
-    p = rows * (1 + size + size * size) + row * cube
-    for k in range(size):
-        for m in range(size):
-            for n in range(size):
-                x = t[g + k] * t[h + m * size + n] + t[g + m] * t[h + k * size + n]
-                x += t[h + k * size + m] * t[g + n]
-                t[p] = f * (t[p - cube] + s * x) + t[g + k] * t[g + m] * t[g + n]
-                p += 1
+    f2 = f * f * f * s
+    f3 = f * f * f + 3 * f * f * s * f2
+    chain_row(f, f2, f3, size, pairs, with_third, order, t, rows, row - 1, row)
 
 
 @helper
 def root_row(size, pairs, with_third, order, t, rows, row):
-    """Transform value and coefficients of f² in `row` to those of a distance f.
-
-    Orders are overwritten in turn; each uses the lower orders of f.
-    """
+    """Transform value and coefficients of f² in `row` to those of a distance f."""
     f = root(t[row])
     t[row] = f
-    g = rows + row * size
-    h = rows * (1 + size) + row * pair_count(size, pairs)
-    for n in range(size):
-        t[g + n] = t[g + n] / (2 * f)
-    if order < 2:
-        return
-    p = h
-    for m in range(size):
-        for n in range(size if pairs == lay.EVERY else m + 1):
-            t[p] = (t[p] / 2 - t[g + m] * t[g + n]) / f
-            p += 1
-    if with_third is None:
-        return
-    if order < 3:
-        return
-    p = rows * (1 + size + size * size) + row * size * size * size
-    for k in range(size):
-        for m in range(size):
-            for n in range(size):
-                x = t[g + m] * t[h + k * size + n] + t[g + k] * t[h + m * size + n]
-                x += t[h + k * size + m] * t[g + n]
-                t[p] = (t[p] / 2 - x) / f
-                p += 1
+    f1 = 1 / (2 * f)
+    f2 = -2 * f1 * f1 * f1
+    f3 = -6 * f1 * f1 * f2
+    chain_row(f1, f2, f3, size, pairs, with_third, order, t, rows, row, row)
