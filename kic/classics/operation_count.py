@@ -149,7 +149,7 @@ def count_operations(
     --------
     >>> count = count_operations(kic.load("horn-two-link"), of="tip", order=1)
     >>> count.products, count.sums, count.cosines, count.sines
-    (87, 65, 2, 2)
+    (87, 62, 2, 2)
     """
     return run_counted(mechanism, of, order, dynamics, wrt)[0]
 

@@ -100,13 +100,13 @@ def _newton(
     def zeros(*shape: int) -> np.ndarray:
         return np.full(shape, 0.0, object)
 
-    F, value, g, W, R = (
+    F, value, W, R = (
         zeros(mobile, lay.FRAME_WIDTH),
-        zeros(height),
-        zeros(height, mobile),
+        zeros(height * (1 + mobile)),
         zeros(mobile, mobile),
         zeros(mobile),
     )
+    g = value[height:].reshape(height, mobile)
     pivots, ends = np.zeros((2, mobile), np.int64)
     states, aim = tracer.state[None].copy(), goal.copy()
     if q is not None:

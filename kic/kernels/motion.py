@@ -15,7 +15,7 @@ import numpy as np
 
 from kic.kernels import layout as lay
 from kic.kernels.constraint_jacobian import closure_gap, gradient
-from kic.kernels.frames import frames, has_frame, motion, rotates, world_point, world_vector
+from kic.kernels.frames import frames, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, inlined
@@ -23,189 +23,17 @@ from kic.kernels.linear_map import linear_start, open_members, project_matrix, p
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
 from kic.kernels.offsets import section
+from kic.kernels.outputs import motion_item
 from kic.kernels.ranges import add_range, clear_range, copy_range
+from kic.kernels.series import first_pass, frame_series, vector_series
 from kic.kernels.transfer import scaled_system, spread
-from kic.kernels.transferred_influence import arm, axis_carrier
-from kic.kernels.vectors import add, add_to, axpy, cross, dot, put, scale, sub, take, turn, turn_back
+from kic.kernels.transferred_influence import arm
+from kic.kernels.vectors import add, add_to, axpy, cross, dot, scale, sub, take, turn, turn_back
 from kic.kernels.vectors import symmetric as times_symmetric
 from kic.kernels.views import table
 
 # smallest ratio of a pivot of I* to its diagonal entry that needs no further check
 GOOD_INERTIA = 1e-9
-
-
-@inlined
-def vector_series(V, frame, kind, e, order):
-    """Return the first to third time derivatives of a vector e fixed in a frame.
-
-    `e` is a direction, or the arm of a point from the frame's origin. Orders above `order` are zero.
-    """
-    n = frame + 1
-    w = take(V, n, lay.ANGULAR_VELOCITY)
-    first = w if kind == lay.OMEGA else cross(w, e)
-    second = third = scale(0, w)
-    if order > 1:
-        a = take(V, n, lay.ANGULAR_ACCELERATION)
-        second = a if kind == lay.OMEGA else add(cross(a, e), cross(w, first))
-        if order > 2:
-            third = take(V, n, lay.ANGULAR_JERK)
-            if kind != lay.OMEGA:
-                third = add(add(cross(third, e), scale(2, cross(a, first))), cross(w, second))
-                if kind == lay.POINT:
-                    third = add(third, take(V, n, lay.JERK))
-        if kind == lay.POINT:
-            second = add(second, take(V, n, lay.ACCELERATION))
-    if kind == lay.POINT:
-        first = add(first, take(V, n, lay.VELOCITY))
-    return first, second, third
-
-
-@inlined
-def frame_series(cols, F, x, V, order):
-    """Compute the motion of every frame up to an order from x (3, M), the series of the tree's coordinates.
-
-    The third order needs the lower orders of an earlier call. The lower orders are the same if the axes of a
-    ball joint are fixed in the parent or in the child, because ω × ω is zero.
-    """
-    mobile = cols.shape[0]
-    for n in range(mobile):
-        if not has_frame(cols, n):
-            continue
-        up, s, slides, x1 = cols[n, lay.PARENT], take(F, n, lay.AXIS), not rotates(cols, n), x[n]
-        one, two, three = vector_series(V, up, lay.POINT, arm(cols, F, n), order)
-        w = take(V, up + 1, lay.ANGULAR_VELOCITY)
-        if slides:
-            one = axpy(x1, s, one)
-        else:
-            w = axpy(x1, s, w)
-        put(V, n + 1, lay.ANGULAR_VELOCITY, w)
-        put(V, n + 1, lay.VELOCITY, one)
-        if order == 1:
-            continue
-        carrier = axis_carrier(cols, n) if order > 2 else cols[cols[n, lay.GROUP], lay.PARENT]
-        s1, s2, _ = vector_series(V, carrier, lay.DIRECTION, s, order - 1)
-        x2, a = x[mobile + n], take(V, up + 1, lay.ANGULAR_ACCELERATION)
-        if slides:
-            two = axpy(2 * x1, s1, axpy(x2, s, two))
-        else:
-            a = axpy(x1, s1, axpy(x2, s, a))
-        put(V, n + 1, lay.ANGULAR_ACCELERATION, a)
-        put(V, n + 1, lay.ACCELERATION, two)
-        if order == 2:
-            continue
-        x3, a = x[2 * mobile + n], take(V, up + 1, lay.ANGULAR_JERK)
-        if slides:
-            three = axpy(3 * x1, s2, axpy(3 * x2, s1, axpy(x3, s, three)))
-        else:
-            a = axpy(x1, s2, axpy(2 * x2, s1, axpy(x3, s, a)))
-        put(V, n + 1, lay.ANGULAR_JERK, a)
-        put(V, n + 1, lay.JERK, three)
-
-
-@helper
-def linear_series(cols, F, x, items, vectors, i, order, t, rows):
-    """Add the series of a coordinate, a term of a coupling, or the plane angle of a body."""
-    n, row, mobile = items[i, lay.FRAME_B], items[i, lay.ROW], cols.shape[0]
-    if items[i, lay.ITEM] == lay.PLANE_ANGLE:
-        while n >= 0:
-            if cols[n, lay.KIND] == lay.REVOLUTE:
-                sign = dot(take(vectors, i, lay.EXTRA), take(F, n, lay.AXIS))
-                for k in range(order):
-                    t[(k + 1) * rows + row] += sign * x[k * mobile + n]
-            n = cols[n, lay.PARENT]
-        return
-    factor = vectors[i, lay.RATIO] if items[i, lay.ITEM] == lay.LINEAR_TERM else 1 + 0 * vectors[i, lay.RATIO]
-    for k in range(order):
-        t[(k + 1) * rows + row] += factor * x[k * mobile + n]
-
-
-@helper
-def angle_series(kind, row, order, t, rows):
-    """Compute the derivatives of an angle from the preceding rows (see `scalar_rows`)."""
-    k = rows + rows
-    s, s1, s2, s3 = t[row - 1], t[rows + row - 1], t[k + row - 1], t[k + rows + row - 1]
-    if kind == lay.ANGLE:
-        c, c1, c2, c3 = s, s1, s2, s3
-        s, s1, s2, s3 = t[row - 2], t[rows + row - 2], t[k + row - 2], t[k + rows + row - 2]
-        r, r1, r2 = c * c + s * s, 2 * (c * c1 + s * s1), 2 * (c1 * c1 + s1 * s1 + c * c2 + s * s2)
-        y1 = (c * s1 - s * c1) / r
-        y2 = (c * s2 - s * c2 - y1 * r1) / r
-        y3 = (c1 * s2 + c * s3 - s1 * c2 - s * c3 - 2 * y2 * r1 - y1 * r2) / r
-    else:
-        c = root(t[row - 4] * t[row - 4] + t[row - 3] * t[row - 3])
-        y1 = s1 / c
-        y2 = (s2 + s * y1 * y1) / c
-        y3 = (s3 + 3 * s * y1 * y2) / c + y1 * y1 * y1
-    t[rows + row] = y1
-    if order > 1:
-        t[k + row] = y2
-    if order > 2:
-        t[k + rows + row] = y3
-
-
-@inlined
-def item_series(cols, F, V, x, items, vectors, i, order, t, rows):
-    """Add time derivatives of item i up to an order, in t (4, rows), whose rows are initially zero.
-
-    Values are written only for products and distances.
-    """
-    kind, row = items[i, lay.ITEM], items[i, lay.ROW]
-    if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
-        linear_series(cols, F, x, items, vectors, i, order, t, rows)
-        return
-    if kind == lay.ANGLE or kind == lay.ARCSINE:
-        angle_series(kind, row, order, t, rows)
-        return
-    body, base, sort = items[i, lay.FRAME_B], items[i, lay.FRAME_A], lay.POINT
-    head = take(vectors, i, lay.LOCAL_B)
-    if kind == lay.DIRECTION or kind == lay.DOT1:
-        head, sort = world_vector(F, body, head), lay.DIRECTION
-    else:
-        head = world_point(F, body, head)
-        if kind == lay.OMEGA or kind == lay.RELATIVE_OMEGA:
-            sort = lay.OMEGA
-    gap, e = head, head
-    if sort == lay.POINT and body >= 0:
-        e = sub(head, take(F, body, lay.ORIGIN))
-    one, two, three = vector_series(V, body, sort, e, order)
-    if base != lay.NONE and sort != lay.DIRECTION:
-        e = world_point(F, base, take(vectors, i, lay.LOCAL_A))
-        gap = sub(head, e)
-        if base >= 0:
-            e = sub(e, take(F, base, lay.ORIGIN))
-        a1, a2, a3 = vector_series(V, base, sort, e, order)
-        one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
-    if kind <= lay.OMEGA:
-        weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
-        for c in range(3):
-            t[rows + row + c] += weight * one[c]
-            if order > 1:
-                t[rows + rows + row + c] += weight * two[c]
-            if order > 2:
-                t[3 * rows + row + c] += weight * three[c]
-        return
-    if kind == lay.DISTANCE:
-        length = root(dot(gap, gap))
-        t[row] = length
-        y1 = dot(gap, one) / length
-        y2 = (dot(one, one) + dot(gap, two) - y1 * y1) / length
-        y3 = (3 * dot(one, two) + dot(gap, three) - 3 * y1 * y2) / length
-    else:
-        u = world_vector(F, base, take(vectors, i, lay.LOCAL_A if kind == lay.DOT1 else lay.EXTRA))
-        u1, u2, u3 = vector_series(V, base, lay.DIRECTION, u, order)
-        y1 = dot(u, one)
-        y2 = dot(u1, one) + dot(u, two)
-        y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
-        if kind != lay.RELATIVE_OMEGA:
-            t[row] = dot(u, gap)
-            y1 += dot(u1, gap)
-            y2 += dot(u2, gap) + dot(u1, one)
-            y3 += dot(u3, gap) + 2 * dot(u2, one) + dot(u1, two)
-    t[rows + row] = y1
-    if order > 1:
-        t[rows + rows + row] = y2
-    if order > 2:
-        t[3 * rows + row] = y3
 
 
 @inlined
@@ -563,7 +391,7 @@ def motion_in_coordinates(
     C = table(scratch, endtau, mobile if want & lay.WANT_FORWARD else 0, COMPOSITE_WIDTH)
     _, endt, endg, endW, endR, endlate, endefforts, endA, endY, _ = motion_scratch(plan)
     t, g = scratch[endC:endt], table(scratch, endt + height, height, mobile)
-    value, factors = scratch[endt : endt + height], scratch[endg:endW]
+    value, factors = scratch[endt:endg], scratch[endg:endW]
     W = table(scratch, endg, mobile, mobile)
     R, late, efforts = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endefforts]
     A, Y, I, L = scratch[endefforts:endA], scratch[endA:endY], scratch[endY:], scratch[endY + size * size :]
@@ -577,7 +405,7 @@ def motion_in_coordinates(
         frames(cols, geometry, F)
         clear_range(scratch, endt, height * (1 + mobile))
         for i in range(items.shape[0]):
-            gradient(cols, F, items, vectors, i, states, b, value, g)
+            gradient(cols, F, items, vectors, i, states, b, value, height)
         gap = closure_gap(items, vectors, items.shape[0], value)
         scaled_system(mobile, vectors, choice, rest, g, W)
         pivot = factor(W, pivots, ends)
@@ -596,10 +424,10 @@ def motion_in_coordinates(
             clear_range(x, k * mobile, mobile)
             clear_range(t, 0, 4 * height)
             if k > 0:
-                for n in range(2, k + 2):  # the third order after the lower ones
+                for n in range(first_pass(cols, k + 1), k + 2):
                     frame_series(cols, F, x, V, n)
                 for i in range(items.shape[0]):
-                    item_series(cols, F, V, x, items, vectors, i, k + 1, t, height)
+                    motion_item(cols, F, V, x, items, vectors, i, states, b, k + 1, t, height)
             for i in range(mobile):
                 R[i] = -t[(k + 1) * height + choice[lay.USED_ROW, i]]
                 a = choice[lay.INPUT, i]
@@ -675,8 +503,7 @@ def output_scratch(plan):
     mobile = plan[0, lay.COLUMNS]
     V = mobile * lay.FRAME_WIDTH + (mobile + 1) * lay.SERIES_WIDTH
     x = V + 3 * mobile
-    g = x + plan[1, lay.ROWS] * mobile
-    return V, x, g
+    return V, x
 
 
 @entry
@@ -699,9 +526,9 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
     start, stop = section(plan, lay.ITEMS)
     items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
     endF, not_finite = mobile * lay.FRAME_WIDTH, 0
-    endV, endx, _ = output_scratch(plan)
+    endV, endx = output_scratch(plan)
     F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
-    x, g, states = scratch[endV:endx], table(scratch, endx, rows, mobile), table(states, 0, count, length)
+    x, states = scratch[endV:endx], table(states, 0, count, length)
     for k in range(lay.SERIES_WIDTH):
         V[0, k] = 0
     for b in range(count):
@@ -710,14 +537,12 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
         copy_range(x, 0, first, b * mobile, mobile)
         copy_range(x, mobile, second, b * mobile, mobile)
         copy_range(x, 2 * mobile, third, b * mobile, mobile)
-        for k in range(min(order, 2), order + 1):  # the third order after the lower ones
+        for k in range(first_pass(cols, order), order + 1):
             frame_series(cols, F, x, V, k)
         t = T[b * width : (b + 1) * width]
         clear_range(t, 0, width)
-        clear_range(scratch, endx, rows * mobile)
         for i in range(items.shape[0]):
-            gradient(cols, F, items, vectors, i, states, b, t, g)
-            item_series(cols, F, V, x, items, vectors, i, order, t, rows)
+            motion_item(cols, F, V, x, items, vectors, i, states, b, order, t, rows)
         if has_nonfinite(t) or has_nonfinite(x) or has_nonfinite(states[b]):
             not_finite += 1
     if plan[1, lay.TERMS] > 0:

@@ -142,14 +142,15 @@ def move(cols, choice, rest, R, states, b):
 
 @helper
 def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
-    """Compute values and first order of all rows of the system at state b, and the scaled square system W."""
+    """Compute values and first order of all rows of the system at state b, and the scaled square system W.
+
+    The first order `g` (rows, M) follows the values in the same array.
+    """
     motion(cols, geometry, states, b, F)
     frames(cols, geometry, F)
-    for row in range(g.shape[0]):
-        value[row] = 0
-        clear_range(g[row], 0, g.shape[1])
+    clear_range(value, 0, value.shape[0])
     for i in range(count):
-        gradient(cols, F, items, vectors, i, states, b, value, g)
+        gradient(cols, F, items, vectors, i, states, b, value, g.shape[0])
     scaled_system(cols.shape[0], vectors, choice, rest, g, W)
 
 
@@ -594,10 +595,11 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
     rest = numbers[numbers.shape[0] - 1 - mobile :]
     square, place = mobile * mobile, mobile * lay.FRAME_WIDTH
     F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
-    g = scratch[place : place + height * mobile].reshape(height, mobile)
-    place += height * mobile
-    value, begun = scratch[place : place + height], scratch[place + height : place + 2 * height]
-    place += 2 * height
+    value = scratch[place : place + height * (1 + mobile)]
+    g = value[height:].reshape(height, mobile)
+    place += height * (1 + mobile)
+    begun = scratch[place : place + height]
+    place += height
     found, aim = scratch[place : place + height], scratch[place + height : place + 2 * height]
     place += 2 * height
     W = scratch[place : place + square].reshape(mobile, mobile)

@@ -1,11 +1,12 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
 `into` is None for the tree's coordinates. For a linear map to other coordinates, it is a tuple of the terms
-and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Otherwise it is a tuple of
-the frames' tables with respect to `size` other coordinates (see `transferred_influence`), the table of the
-tree's coordinates, the width of a frame's block, the pairs of second order, and None if third order is never
-requested. Numba compiles the three cases separately. It distinguishes the tuples by the number of axes of
-their first entries: two or one.
+and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Along a motion, one column,
+it is a tuple of the frames' derivatives and those of the tree's coordinates (see `series`), 0, the pairs and
+True. Otherwise it is a tuple of the frames' tables with respect to `size` other coordinates (see
+`transferred_influence`), the table of the tree's coordinates, the width of a frame's block, the pairs of
+second order, and None if third order is never requested. Numba compiles the four cases separately. It
+distinguishes the tuples by the numbers of axes of their first two entries.
 """
 
 from __future__ import annotations
@@ -13,23 +14,26 @@ from __future__ import annotations
 from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_large, has_nonfinite
-from kic.kernels.influence import vector_rows
+from kic.kernels.influence import vector_rows, zero
 from kic.kernels.jit import entry, helper, inlined, overloaded
 from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start, open_members
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
+from kic.kernels.series import moved_series, vector_series
 from kic.kernels.transferred_influence import transferred_rows
 from kic.kernels.vectors import dot, sub, take
 
 
-def _choose(into, in_tree, linear, in_frames):
+def _choose(into, in_tree, linear, in_frames, along=None):
     """Return the rule for the coordinates of `into`, a value or a Numba type."""
     if into is None or getattr(into, "name", "") == "none":
         return in_tree
     # the type of `links`, where it may be None
     into = getattr(into, "type", into)
-    return linear if into[0].ndim == 2 else in_frames
+    if into[0].ndim == 1:
+        return in_frames
+    return linear if into[1].ndim == 2 else along
 
 
 def add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
@@ -86,7 +90,32 @@ def with_third_of(into):
         return into[4]
 
 
-@helper
+@inlined
+def item_vectors(F, items, vectors, i):
+    """Return the sort of the vectors of an item; head, tail, difference and direction, in world axes.
+
+    The item is the difference, its length, or its product with the direction. Angular velocities have no
+    value, and a zero difference.
+    """
+    kind, body, base, sort = items[i, lay.ITEM], items[i, lay.FRAME_B], items[i, lay.FRAME_A], lay.POINT
+    head = tail = u = take(vectors, i, lay.LOCAL_B)
+    if kind == lay.DIRECTION or kind == lay.DOT1:
+        sort, head, tail = lay.DIRECTION, world_vector(F, body, head), zero(head)
+        w = head
+    else:
+        head = world_point(F, body, head)
+        w = head
+        if base != lay.NONE:
+            tail = world_point(F, base, take(vectors, i, lay.LOCAL_A))
+            w = sub(head, tail)
+        if kind == lay.OMEGA or kind == lay.RELATIVE_OMEGA:
+            sort, w = lay.OMEGA, zero(head)
+    if kind > lay.DISTANCE:
+        u = world_vector(F, base, take(vectors, i, lay.LOCAL_A if kind == lay.DOT1 else lay.EXTRA))
+    return sort, head, tail, w, u
+
+
+@inlined
 def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     """Add the rows of an item that is made of vectors fixed in frames.
 
@@ -99,24 +128,10 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
         items[i, lay.FRAME_A],
         items[i, lay.ROW],
     )
-    ordered = items[i, lay.ORDERED] != 0
-    product = kind >= lay.DISTANCE
-    head = world_point(F, body, take(vectors, i, lay.LOCAL_B))
-    tail = world_point(F, base, take(vectors, i, lay.LOCAL_A))
-    u = world_vector(F, base, take(vectors, i, lay.EXTRA))
-    if kind == lay.DIRECTION:
-        head = world_vector(F, body, take(vectors, i, lay.LOCAL_B))
-    w = sub(head, tail) if base != lay.NONE else head
-    sort = lay.POINT if kind == lay.WEIGHTED_POINT else kind
+    ordered, product = items[i, lay.ORDERED] != 0, kind >= lay.DISTANCE
     weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
+    sort, head, tail, w, u = item_vectors(F, items, vectors, i)
     if product:
-        sort = lay.POINT
-        if kind == lay.DOT1:
-            u = world_vector(F, base, take(vectors, i, lay.LOCAL_A))
-            w = world_vector(F, body, take(vectors, i, lay.LOCAL_B))
-            head, sort = w, lay.DIRECTION
-        elif kind == lay.RELATIVE_OMEGA:
-            sort = lay.OMEGA
         for place in range(packed_width(3, size, pairs_of(into), order)):
             U[place] = 0
             W[place] = 0
@@ -142,20 +157,20 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     elif kind == lay.WEIGHTED_POINT:
         for c in range(3):
             t[row + c] += weight * w[c]
-    elif kind != lay.OMEGA:
+    else:
         for c in range(3):
             t[row + c] = w[c]
 
 
 def add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     """Add `sign` times coordinate n of the tree to one row, in the coordinates of `into`."""
-    rule = _choose(into, tree_coordinate, linear_frame_coordinate, frame_coordinate)
+    rule = _choose(into, tree_coordinate, linear_frame_coordinate, frame_coordinate, motion_coordinate)
     rule(into, sign, n, mobile, order, size, t, rows, row)
 
 
 @overloaded(add_coordinate)
 def _add_coordinate(into, sign, n, mobile, order, size, t, rows, row):
-    rule = _choose(into, tree_coordinate, linear_frame_coordinate, frame_coordinate)
+    rule = _choose(into, tree_coordinate, linear_frame_coordinate, frame_coordinate, motion_coordinate)
 
     def compiled(into, sign, n, mobile, order, size, t, rows, row):
         rule(into, sign, n, mobile, order, size, t, rows, row)
@@ -175,6 +190,13 @@ def linear_frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     linear_coordinate(into, sign, n, size, t, rows, row)
 
 
+@inlined
+def motion_coordinate(into, sign, n, mobile, order, size, t, rows, row):
+    """Add the derivatives of a coordinate of the tree along a motion."""
+    for k in range(order):
+        t[(k + 1) * rows + row] += sign * into[1][k * mobile + n]
+
+
 @helper
 def frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
     """Add a coordinate of the tree in other coordinates, from its table."""
@@ -186,7 +208,7 @@ def frame_coordinate(into, sign, n, mobile, order, size, t, rows, row):
         count = pair_count(size, into[3]) if k == 1 else size * size * size
 
 
-@helper
+@inlined
 def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows):
     """Add the row of a coordinate, a term of a coupling, or the plane angle of a body."""
     n, row = items[i, lay.FRAME_B], items[i, lay.ROW]
@@ -212,17 +234,25 @@ def linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, row
 
 
 @inlined
-def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
-    """Add the rows of one item, which are initially zero."""
+def scalar_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows):
+    """Add the row of an item that is not made of vectors; return False for other items."""
     kind, row = items[i, lay.ITEM], items[i, lay.ROW]
     if kind == lay.COORDINATE or kind == lay.PLANE_ANGLE or kind == lay.LINEAR_TERM:
         linear_item(cols, F, into, items, vectors, i, states, order, b, size, t, rows)
-        return
-    if kind == lay.ANGLE:
+    elif kind == lay.ANGLE:
         angle_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
-        return
-    if kind == lay.ARCSINE:
+    elif kind == lay.ARCSINE:
         arcsine_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
+    else:
+        return False
+    return True
+
+
+@inlined
+def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W):
+    """Add the rows of one item, which are initially zero."""
+    kind, row = items[i, lay.ITEM], items[i, lay.ROW]
+    if scalar_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows):
         return
     vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W)
     if kind >= lay.DISTANCE:
@@ -234,6 +264,56 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
         )
         if kind == lay.DISTANCE:
             root_row(size, pairs, with_third, order, t, rows, row)
+
+
+@inlined
+def motion_item(cols, F, V, x, items, vectors, i, states, b, order, t, rows):
+    """Add the value and the derivatives along a motion of one item, in a table t (4, rows).
+
+    The vectors of small mechanisms stay in registers, where `add_item` would write tables.
+    """
+    if scalar_item(cols, F, (V, x, 0, lay.EVERY, True), items, vectors, i, states, b, order, 1, t, rows):
+        return
+    kind, body, base, row = (
+        items[i, lay.ITEM],
+        items[i, lay.FRAME_B],
+        items[i, lay.FRAME_A],
+        items[i, lay.ROW],
+    )
+    sort, head, tail, w, u = item_vectors(F, items, vectors, i)
+    one, two, three = moved_series(F, V, body, sort, head, order)
+    if base != lay.NONE and sort != lay.DIRECTION:
+        a1, a2, a3 = moved_series(F, V, base, sort, tail, order)
+        one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
+    if kind < lay.DISTANCE:
+        weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
+        for c in range(3):
+            t[row + c] += weight * w[c]
+            t[rows + row + c] += weight * one[c]
+            if order > 1:
+                t[rows + rows + row + c] += weight * two[c]
+            if order > 2:
+                t[3 * rows + row + c] += weight * three[c]
+        return
+    u1, u2, u3 = one, two, three
+    if kind == lay.DISTANCE:
+        u = w
+    else:
+        u1, u2, u3 = vector_series(V, base, lay.DIRECTION, u, order)
+    y1, y2 = dot(u, one), dot(u1, one) + dot(u, two)
+    y3 = dot(u2, one) + 2 * dot(u1, two) + dot(u, three)
+    if kind != lay.RELATIVE_OMEGA:
+        t[row] = dot(u, w)
+        y1 += dot(u1, w)
+        y2 += dot(u2, w) + dot(u1, one)
+        y3 += dot(u3, w) + 2 * dot(u2, one) + dot(u1, two)
+    t[rows + row] = y1
+    if order > 1:
+        t[rows + rows + row] = y2
+    if order > 2:
+        t[3 * rows + row] = y3
+    if kind == lay.DISTANCE:
+        root_row(1, lay.EVERY, True, order, t, rows, row)
 
 
 @helper

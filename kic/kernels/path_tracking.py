@@ -96,15 +96,16 @@ def form(q, a, b, i, j):
 def set_rows(cols, geometry, items, vectors, used, nodes, b, F, value, g, rows, curved, aim):
     """Compute values of the rows at a node, and the first order of the first `curved` rows.
 
-    Given distances are roots of complex squares; their signs are chosen to be close to the goals.
+    The first order `g` (rows, M) follows the values in the same array. Given distances are roots of complex
+    squares; their signs are chosen to be close to the goals.
     """
     motion(cols, geometry, nodes, b, F)
     frames(cols, geometry, F)
-    clear_range(value, 0, value.shape[0])
+    clear_range(value, 0, g.shape[0])
     for k in range(curved):
         clear_range(g[rows[k, ROW]], 0, g.shape[1])
     for i in range(used.shape[0]):
-        gradient(cols, F, items, vectors, used[i], nodes, b, value, g)
+        gradient(cols, F, items, vectors, used[i], nodes, b, value, g.shape[0])
     for k in range(rows.shape[0]):
         row = rows[k, ROW]
         if rows[k, GOAL] == SQUARE and (value[row] * aim[k].conjugate()).real < 0:
@@ -263,8 +264,9 @@ def path_tracking(
     rest = numbers[numbers.shape[0] - 1 - mobile :]
     place = mobile * lay.FRAME_WIDTH
     F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
-    g = scratch[place : place + height * mobile].reshape(height, mobile)
-    place += height * mobile
+    value = scratch[place : place + height * (1 + mobile)]
+    g = value[height:].reshape(height, mobile)
+    place += height * (1 + mobile)
     W = scratch[place : place + unknowns * unknowns].reshape(unknowns, unknowns)
     place += unknowns * unknowns
     R, w = (
@@ -272,8 +274,8 @@ def path_tracking(
         scratch[place + 2 * unknowns : place + 2 * unknowns + mobile],
     )
     place += 2 * unknowns + mobile
-    S, value = scratch[place : place + 2 * mobile], scratch[place + 2 * mobile : place + 2 * mobile + height]
-    place += 2 * mobile + height
+    S = scratch[place : place + 2 * mobile]
+    place += 2 * mobile
     aim, rate = scratch[place : place + count], scratch[place + count : place + 2 * count]
     begun, pose = scratch[place + 2 * count : place + 3 * count], scratch[place + 3 * count :]
     place += 3 * count + 8

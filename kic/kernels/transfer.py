@@ -323,7 +323,8 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
     width = block(size, count, order)
     F, Z = scratch[:endF].reshape(mobile, lay.FRAME_WIDTH), scratch[endF:endZ]
     U, V, x, t = scratch[endZ:endU], scratch[endU:endV], scratch[endV:endx], scratch[endx:endt]
-    value, g = scratch[endt : endt + every], scratch[endt + every : endg].reshape(every, mobile)
+    first = scratch[endt:endg]
+    value, g = first[:every], first[every:].reshape(every, mobile)
     W, R, late = scratch[endg:endW].reshape(mobile, mobile), scratch[endW:endR], scratch[endR:endlate]
     pivots, ends, bare = whole[0], whole[1], whole[2]
     units = scratch[endlate:endunits]
@@ -340,7 +341,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
         frames(cols, geometry, F)
         clear_range(scratch, endt, every * (1 + mobile))
         for i in range(items.shape[0]):
-            gradient(cols, F, items, vectors, i, states, b, value, g)
+            gradient(cols, F, items, vectors, i, states, b, first, every)
         quality[b, lay.PIVOT] = 1
         gap = closure_gap(items, vectors, first_asked, value)
         quality[b, lay.GAP] = gap
