@@ -73,12 +73,12 @@ def third(cols, F, l, m, n, kind):
 
 
 @helper
-def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
+def vector_rows(cols, F, frame, kind, e, sign, order, t, rows, row):
     """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
 
     `e` is the world position of the point (POINT) or the world vector (DIRECTION). The columns g_n stay in
-    the frames' table for the higher orders. With `ordered`, as required for paths with ball joints, every
-    permutation is computed; otherwise one pair or triple gives all its permutations.
+    the frames' table for the higher orders. One pair or triple gives all its permutations, which paths with
+    ball joints exclude: see `linear_map.ordered_rows`.
     """
     size = cols.shape[0]
     n = frame
@@ -90,9 +90,7 @@ def vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row):
         n = cols[n, lay.PARENT]
     if order < 2:
         return
-    if ordered:
-        every_order(cols, F, frame, kind, sign, order, t, rows, row)
-    elif kind == lay.OMEGA:
+    if kind == lay.OMEGA:
         rotational(cols, F, frame, sign, order, t, rows, row)
     else:
         translational(cols, F, frame, kind, sign, order, t, rows, row)
@@ -156,33 +154,4 @@ def rotational(cols, F, frame, sign, order, t, rows, row):
                                     accumulate(t, d_at(rows, size, row, k, i, n), cube, d)
                             i = cols[i, lay.PARENT]
                 k = cols[k, lay.PARENT]
-        n = cols[n, lay.PARENT]
-
-
-@helper
-def every_order(cols, F, frame, kind, sign, order, t, rows, row):
-    """Add orders 2 and 3 on a path with a ball joint, for every ordered pair and triple."""
-    size = cols.shape[0]
-    cube = size * size * size
-    n = frame
-    while n >= 0:
-        if affects(cols, n, kind):
-            m = frame
-            while m >= 0:
-                if affects(cols, m, kind):
-                    accumulate(
-                        t, h_at(rows, size, row, m, n), size * size, scale(sign, second(cols, F, m, n, kind))
-                    )
-                    if order > 2:
-                        i = frame
-                        while i >= 0:
-                            if affects(cols, i, kind):
-                                accumulate(
-                                    t,
-                                    d_at(rows, size, row, i, m, n),
-                                    cube,
-                                    scale(sign, third(cols, F, i, m, n, kind)),
-                                )
-                            i = cols[i, lay.PARENT]
-                m = cols[m, lay.PARENT]
         n = cols[n, lay.PARENT]

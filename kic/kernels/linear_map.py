@@ -48,29 +48,39 @@ compiled_by(open_members, _open_members, forceinline=True)
 @helper
 def add_single(linear, t, place, stride, f, n, v):
     """Add f v times row n of A to the vectors at `place`."""
-    terms, factors = linear[0], linear[1]
-    while n >= 0:
-        accumulate(t, place + terms[n, lay.TARGET], stride, scale(f * factors[n, lay.FACTOR], v))
-        n = terms[n, lay.NEXT]
+    if linear is None:
+        accumulate(t, place + n, stride, scale(f, v))
+    else:
+        terms, factors = linear[0], linear[1]
+        while n >= 0:
+            accumulate(t, place + terms[n, lay.TARGET], stride, scale(f * factors[n, lay.FACTOR], v))
+            n = terms[n, lay.NEXT]
 
 
 @helper
 def add_pair(linear, size, t, place, stride, f, m, n, v):
     """Add f v times the product of rows m and n of A to the vectors at `place`."""
-    terms, factors = linear[0], linear[1]
-    while m >= 0:
-        add_single(linear, t, place + terms[m, lay.TARGET] * size, stride, f * factors[m, lay.FACTOR], n, v)
-        m = terms[m, lay.NEXT]
+    if linear is None:
+        add_single(None, t, place + m * size, stride, f, n, v)
+    else:
+        terms, factors = linear[0], linear[1]
+        while m >= 0:
+            start = place + terms[m, lay.TARGET] * size
+            add_single(linear, t, start, stride, f * factors[m, lay.FACTOR], n, v)
+            m = terms[m, lay.NEXT]
 
 
 @helper
 def add_triple(linear, size, t, place, stride, f, i, m, n, v):
     """Add f v times the product of rows i, m and n of A to the vectors at `place`."""
-    terms, factors = linear[0], linear[1]
-    while i >= 0:
-        start = place + terms[i, lay.TARGET] * size * size
-        add_pair(linear, size, t, start, stride, f * factors[i, lay.FACTOR], m, n, v)
-        i = terms[i, lay.NEXT]
+    if linear is None:
+        add_pair(None, size, t, place + i * size * size, stride, f, m, n, v)
+    else:
+        terms, factors = linear[0], linear[1]
+        while i >= 0:
+            start = place + terms[i, lay.TARGET] * size * size
+            add_pair(linear, size, t, start, stride, f * factors[i, lay.FACTOR], m, n, v)
+            i = terms[i, lay.NEXT]
 
 
 @helper
@@ -83,10 +93,10 @@ def linear_coordinate(linear, sign, n, size, t, rows, row):
 
 
 @helper
-def linear_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row):
+def ordered_rows(cols, F, linear, frame, kind, e, sign, order, size, t, rows, row):
     """Add `sign` times the coefficients of one vector fixed in a frame to three rows (Tables 2-3 to 2-5).
 
-    Every ordered pair and triple of columns is evaluated, so ball joints need no special rule.
+    Every ordered pair and triple of columns is evaluated, as ball joints require.
     """
     square, cube = size * size, size * size * size
     g, h, d = g_at(rows, size, row, 0), h_at(rows, size, row, 0, 0), d_at(rows, size, row, 0, 0, 0)

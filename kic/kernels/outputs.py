@@ -16,7 +16,7 @@ from kic.kernels.frames import frames, motion, world_point, world_vector
 from kic.kernels.functions import has_large, has_nonfinite
 from kic.kernels.influence import vector_rows, zero
 from kic.kernels.jit import entry, helper, inlined, overloaded
-from kic.kernels.linear_map import linear_coordinate, linear_rows, linear_start, open_members
+from kic.kernels.linear_map import linear_coordinate, linear_start, open_members, ordered_rows
 from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
 from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
@@ -56,13 +56,16 @@ def _add_vector_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, 
 @helper
 def tree_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add rows in the tree's coordinates."""
-    vector_rows(cols, F, frame, kind, e, sign, order, ordered, t, rows, row)
+    if ordered and order > 1:
+        ordered_rows(cols, F, None, frame, kind, e, sign, order, size, t, rows, row)
+    else:
+        vector_rows(cols, F, frame, kind, e, sign, order, t, rows, row)
 
 
 @helper
 def linear_frame_rows(cols, F, into, frame, kind, e, sign, order, ordered, size, t, rows, row):
     """Add rows in coordinates of a linear map."""
-    linear_rows(cols, F, into, frame, kind, e, sign, order, size, t, rows, row)
+    ordered_rows(cols, F, into, frame, kind, e, sign, order, size, t, rows, row)
 
 
 @helper
