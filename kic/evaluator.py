@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, cast
+from inspect import Parameter, Signature
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from kic.numerics.arrays import (
     numbers,
     one_batch_axis,
 )
+from kic.numerics.calls import wrong_arguments
 from kic.position import solve_position
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.orientations import Positions
@@ -41,7 +43,6 @@ from kic.transfer.program import (
     LAYOUT,
     MotionTerms,
     Numbered,
-    OutputMotion,
     Table,
     Transfer,
     flat_members,
@@ -51,6 +52,13 @@ from kic.transfer.program import (
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 PARTS = ("I", "P", "load", "damping")
+# arguments after the state of questions about motions
+MOTIONS = {
+    "inverse_dynamics": ("qd", "qdd"),
+    "forward_dynamics": ("qd", "effort"),
+    "motion": ("qd", "qdd", "qddd"),
+}
+Made = TypeVar("Made")
 _ndarray, _empty = np.ndarray, np.empty
 
 
@@ -58,7 +66,19 @@ class NoResultError(UnknownNameError, AttributeError):
     """Access to an array that results do not have."""
 
 
-class Evaluator(ABC):
+class _CallSignature:
+    """Signature of the calls of an evaluator, with the names of its arguments."""
+
+    def __get__(self, evaluator: Evaluator[Any] | None, cls: type) -> Signature | None:
+        if evaluator is None:
+            return None
+        state = Parameter("state", Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
+        motion = [state.replace(name=name, default=None) for name in evaluator.motion]
+        out = Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+        return Signature([state, *motion, out, out.replace(name="check", default=False, annotation="bool")])
+
+
+class Evaluator(ABC, Generic[Made]):
     """Evaluator of a question at any states, for hot loops; made by `Mechanism.prepare`.
 
     Call it with a state (..., S), see `Configuration.state`, and the motion that the question needs, such as
@@ -89,6 +109,7 @@ class Evaluator(ABC):
     question: str
     motion: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    __signature__ = _CallSignature()
 
     @property
     def __name__(self) -> str:
@@ -101,15 +122,15 @@ class Evaluator(ABC):
         return self._transfer.labels
 
     @abstractmethod
-    def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False) -> Any:
+    def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False, **named: Any) -> Made:
         """Evaluate the question at a state.
 
         Parameters
         ----------
         state : (..., S) ndarray
             One closed state or a batch; see `Configuration.state`.
-        *motion : (..., n) array_like
-            The arguments named in `motion`. Batches of all arguments broadcast.
+        *motion, **named : (..., n) array_like
+            The arguments named in `motion`, by position or by name. Batches of all arguments broadcast.
         out : optional
             Earlier results of this evaluator for the same batch, which are overwritten. If the result is an
             array, an array of float64 that receives it; it may be one of the arguments.
@@ -172,6 +193,18 @@ class Evaluator(ABC):
         states, batch = one_batch_axis(np.require(state.real, requirements=LAYOUT)), state.shape[:-1]
         with batch_indices(range(len(states)), batch):
             return self._transfer.condition(states, self._model.real.closure).reshape(batch)
+
+    def _begin(self, state: Any, motion: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Check the state if requested, and return all arguments after it by position."""
+        check, known = named.pop("check", False), dict(zip(self.motion, motion, strict=False))
+        places, more = self.motion, motion[len(self.motion) :]
+        if any(name not in places or known.get(name) is not None for name in named) or any(
+            a is not None for a in more
+        ):
+            raise TypeError(wrong_arguments(self, (state, *motion), named))
+        if check is not False and flag("check", check):
+            self.check(state)
+        return tuple((known | named).get(name) for name in places)
 
     def __repr__(self) -> str:
         of = f" of {', '.join(self.names)}" if self.names else ""
@@ -282,7 +315,7 @@ class Results:
         return f"results for {', '.join(self._tables.names)} of the batch {self._batch}"
 
 
-class Tables(Evaluator):
+class Tables(Evaluator[Results]):
     """Evaluator of coefficients of outputs, of dynamics, or of both in one call of the kernels.
 
     Parameters
@@ -580,166 +613,133 @@ class Tables(Evaluator):
         )
 
 
-class Efforts(Evaluator):
-    """Evaluator of efforts of a motion.
+def stored(made: Made, out: Any) -> Made:
+    """Return an array or a tuple of arrays, copied into earlier results `out` if given."""
+    if out is None:
+        return made
+    news: Any = (made,) if isinstance(made, _ndarray) else made
+    olds = (out,) if isinstance(out, _ndarray) else out
+    if not isinstance(out, type(made)) or any(
+        old.shape != new.shape or old.dtype != new.dtype for old, new in zip(olds, news, strict=True)
+    ):
+        kind = "an array" if isinstance(made, _ndarray) else "earlier results"
+        raise invalid("out", f"must be {kind} of {news[0].dtype} and shape {news[0].shape}", out)
+    if not all(old.flags.writeable for old in olds):
+        raise InputError("`out` must be writable, got a read-only array.", key="out")
+    for old, new in zip(olds, news, strict=True):
+        old[...] = new
+    given: Made = out
+    return given
+
+
+class Motions(Evaluator[Any]):
+    """Evaluator along motions: efforts, accelerations due to efforts, or the motion of outputs.
 
     Parameters
     ----------
     model : CompiledModel
         The mechanism.
+    question : {"inverse_dynamics", "forward_dynamics", "motion"}
+        Name of the question.
     wrt
         Coordinates.
     loads : bool
         False to leave out gravity, forces, springs and dampers.
+    of
+        Outputs, for the question "motion".
     """
 
-    question: str = "inverse_dynamics"
-    motion: tuple[str, ...] = ("qd", "qdd")
-    _kind = 0
-
     def __init__(
-        self, model: CompiledModel, wrt: str | Iterable[str] | None = None, loads: bool = True
+        self,
+        model: CompiledModel,
+        question: str,
+        wrt: str | Iterable[str] | None = None,
+        loads: bool = True,
+        of: str | Iterable[str] = (),
     ) -> None:
-        want = BOTH if flag("loads", loads) else lay.WANT_INERTIA
-        self._model, self._program = model, model.program(wrt, want=want | self._kind, along=True)
-        self._transfer, self._function = self._program.transfer, cast("Any", None)
-        self._size = self._transfer.size
+        self._model, self.question, self.motion = model, question, MOTIONS[question]
+        self._of = names_of(of, least=1) if question == "motion" else ()
+        if self._of:
+            self._transfer = model.transfer_for(wrt)
+            model.rows(self._of, 3)
+        else:
+            want = BOTH if flag("loads", loads) else lay.WANT_INERTIA
+            want |= lay.WANT_FORWARD if question == "forward_dynamics" else 0
+            self._program = model.program(wrt, want=want, along=True)
+            self._transfer = self._program.transfer
+        # functions of one real state, made on first use
+        self._one: Any = None
+        self._terms_of_one: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_function": None}
-
-    def _prepare(self) -> Any:
-        self._function = self._program.motion_function()
-        return self._function
-
-    def __call__(  # type: ignore[override]
-        self, state: Any, qd: Any = None, qdd: Any = None, *, out: Any = None, check: bool = False
-    ) -> np.ndarray:
-        """Return efforts (..., M), stored in the array `out` if given."""
-        if check is not False and flag("check", check):
-            self.check(state)
-        try:
-            T = _empty(self._size) if out is None else out
-            plain = type(state) is type(qd) is type(qdd) is _ndarray  # no lists, no masks
-            if plain and len(T) == self._size and not (self._function or self._prepare())(state, qd, qdd, T):
-                return T
-        except Exception:  # batches, other scalars
-            pass
-        states, rates, batch, ok = self._members(state, qd, qdd)
-        ok = None if ok is None else ok.reshape(batch)
-        made = self._program.efforts(states, rates, batch, ok=ok, closed=Numbered.whole(states))
-        if out is None:
-            return made
-        if not isinstance(out, np.ndarray) or out.shape != made.shape or out.dtype != made.dtype:
-            raise invalid("out", f"must be an array of {made.dtype} and shape {made.shape}", out)
-        if not out.flags.writeable:
-            raise InputError("`out` must be writable, got a read-only array.", key="out")
-        out[...] = made
-        return out
-
-    def _members(self, state: Any, qd: Any, second: Any) -> tuple[Any, ...]:
-        """Return states (B, S), motions (B, m), the batch shape, and the mask of finite members."""
-        state = checked_state(self._model, state)
-        given = dict(zip(self.motion, (qd, second), strict=True))
-        states, rates, batch = flat_members(
-            self._size, state.shape[:-1], one_batch_axis(state), given, finite=False
-        )
-        if states.dtype.kind == "O" and self._program.want & lay.WANT_FORWARD:
-            message = (
-                "Prepared forward dynamics requires numbers, got symbols. Use Configuration.forward_dynamics."
-            )
-            raise InputError(message, key="configuration")
-        return states, rates, batch, known_members(states, *rates)
-
-
-class Accelerations(Efforts):
-    """Evaluator of accelerations due to efforts; see `Efforts`."""
-
-    question, motion, _kind = "forward_dynamics", ("qd", "effort"), lay.WANT_FORWARD
-
-    def __init__(self, model: CompiledModel, wrt: str | Iterable[str] | None = None) -> None:
-        super().__init__(model, wrt)
-
-    def __call__(  # type: ignore[override]
-        self, state: Any, qd: Any = None, effort: Any = None, *, out: Any = None, check: bool = False
-    ) -> np.ndarray:
-        """Return accelerations (..., M), stored in the array `out` if given."""
-        return super().__call__(state, qd, effort, out=out, check=check)
-
-    def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
-        """Return the terms of forward dynamics at real states (..., S)."""
-        state, qd, effort = (a if a.flags.carray else a.copy() for a in (state, qd, effort))
-        size, T = self._size, _empty(self._program.width)
-        if state.ndim == 1 and not (self._function or self._prepare())(state, qd, effort, T):
-            I = T[2 * size : -2].reshape(size, size)
-            return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
-        states, rates, batch, ok = self._members(state, qd, effort)
-        ok = None if ok is None else ok.reshape(batch)
-        found = self._program.terms(states, rates, ok, batch, Numbered.whole(states))
-        return MotionTerms(*(part.reshape((*batch, *part.shape[1:])) for part in found))
-
-
-class OutputMotions(Evaluator):
-    """Evaluator of values, velocities, accelerations and jerks of outputs along motions."""
-
-    question, motion = "motion", ("qd", "qdd", "qddd")
-
-    def __init__(
-        self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | None = None
-    ) -> None:
-        self._model, self._transfer, self._of = model, model.transfer_for(wrt), names_of(of, least=1)
-        model.rows(self._of, 3)
-        self._function, self._rest = cast("Any", None), np.zeros(self._transfer.size)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_function": None}
-
-    def _prepare(self) -> Any:
-        self._function = output_motion_function(self._model, self._transfer, self._of)
-        return self._function
+        return {**self.__dict__, "_one": None, "_terms_of_one": None}
 
     def __call__(  # type: ignore[override]
         self,
         state: Any,
         qd: Any = None,
-        qdd: Any = None,
-        qddd: Any = None,
+        second: Any = None,
+        third: Any = None,
         *,
         out: Any = None,
-        check: bool = False,
-    ) -> OutputMotion:
-        """Return value, velocity, acceleration and jerk (..., P), stored in results `out` if given."""
-        if check is not False and flag("check", check):
-            self.check(state)
-        rest = self._rest
-        qd = rest if qd is None else qd
-        qdd = rest if qdd is None else qdd
-        qddd = rest if qddd is None else qddd
-        if out is None and type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
-            try:
-                made = (self._function or self._prepare())(state, qd, qdd, qddd)
-                if made is not None:
-                    return made
-            except Exception:  # batches, other scalars
-                pass
-        state, given = checked_state(self._model, state), {"qd": qd, "qdd": qdd, "qddd": qddd}
+        **named: Any,
+    ) -> Any:
+        """Return results (..., n), stored in earlier results `out` if given; `motion` has the arguments."""
+        if named:
+            qd, second, third, *_ = *self._begin(state, (qd, second, third), named), None
+        try:
+            made = self._one(state, qd, second, third, out)
+            if made is not None:
+                return made
+        except Exception:  # the first call, batches, other scalars
+            if self._one is None:
+                self._one = self._function()
+                return self(state, qd, second, third, out=out)
+        states, rates, given = self._members(state, (qd, second, third))
+        if self._of:
+            made = output_motion(self._model, self._transfer, self._of, states, rates, **given)
+        else:
+            made = self._program.efforts(states, rates, **given)
+        return stored(made, out)
+
+    def _function(self) -> Any:
+        """Return the function of one real state."""
+        if self._of:
+            return output_motion_function(self._model, self._transfer, self._of)
+        return self._program.motion_function(self._transfer.size)
+
+    def _members(self, state: Any, motion: tuple[Any, ...]) -> tuple[Any, Any, dict[str, Any]]:
+        """Return states (B, S), motions (B, m), and the batch, the mask and the indices of their members."""
+        state = checked_state(self._model, state)
+        given = dict(zip(self.motion, self._begin(state, motion, {}), strict=True))
         states, rates, batch = flat_members(
             self._transfer.size, state.shape[:-1], one_batch_axis(state), given, finite=False
         )
+        if states.dtype.kind == "O" and self.question == "forward_dynamics":
+            message = (
+                "Prepared forward dynamics requires numbers, got symbols. Use Configuration.forward_dynamics."
+            )
+            raise InputError(message, key="configuration")
         ok = known_members(states, *rates)
         ok = None if ok is None else ok.reshape(batch)
-        closed = Numbered.whole(states)
-        made = output_motion(self._model, self._transfer, self._of, states, rates, batch, ok, closed=closed)
-        if out is None:
-            return made
-        if not isinstance(out, OutputMotion) or [np.shape(a) for a in out] != [a.shape for a in made]:
-            raise invalid("out", f"must be earlier results for the batch {batch}", out)
-        for old, new in zip(out, made, strict=True):
-            old[...] = new
-        return out
+        return states, rates, {"batch": batch, "ok": ok, "closed": Numbered.whole(states)}
+
+    def terms(self, state: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> MotionTerms:
+        """Return the terms of forward dynamics at real states (..., S)."""
+        state, qd, effort = (a if a.flags.carray else a.copy() for a in (state, qd, effort))
+        size, program = self._transfer.size, self._program
+        if state.ndim == 1:
+            self._terms_of_one = self._terms_of_one or program.motion_function(program.width)
+            T = self._terms_of_one(state, qd, effort)
+            if T is not None:
+                I = T[2 * size : -2].reshape(size, size)
+                return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])
+        states, rates, given = self._members(state, (qd, effort))
+        found, batch = program.terms(states, rates, **given), given["batch"]
+        return MotionTerms(*(part.reshape((*batch, *part.shape[1:])) for part in found))
 
 
-class PositionSolver(Evaluator):
+class PositionSolver(Evaluator[np.ndarray]):
     """Evaluator of closed states with given values of fixed rows, each from a nearby closed state.
 
     The three angular velocities of a joint, body or frame take a rotation vector from the reference
@@ -777,13 +777,7 @@ class PositionSolver(Evaluator):
         """
         if check is not False and flag("check", check):
             self.check(state)
-        found = self._solved(state, values)
-        if out is None:
-            return found
-        if not isinstance(out, np.ndarray) or out.shape != found.shape or out.dtype != found.dtype:
-            raise invalid("out", f"must be an array of {found.dtype} and shape {found.shape}", out)
-        out[...] = found
-        return out
+        return stored(self._solved(state, values), out)
 
     def _solved(self, near: Any, values: Any) -> np.ndarray:
         """Return closed states (..., S) with values (..., P), or at `Positions` (..., n)."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from kic.evaluator import (
-    PARTS,
-    Accelerations,
-    Efforts,
-    OutputMotions,
-    PositionSolver,
-    Tables,
-)
+import numpy as np
+
+from kic.evaluator import PARTS, Evaluator, Motions, PositionSolver, Results, Tables
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.display import Hinting
 from kic.transfer.compiled_model import CompiledModel
+from kic.transfer.program import OutputMotion
 
 if TYPE_CHECKING:
     from kic.operational_space.operational_space import OperationalSpaceEvaluator
@@ -78,22 +74,22 @@ class Evaluators(Questions):
     def __init__(self, model: CompiledModel) -> None:
         self._model = model
 
-    def coefficients(self, of: _Names, *, order: int = 2, wrt: _Names | None = None) -> Tables:
+    def coefficients(self, of: _Names, *, order: int = 2, wrt: _Names | None = None) -> Evaluator[Results]:
         """Return an evaluator of values, Jacobians and higher coefficients of rows `of`."""
         return Tables(self._model, of, order, (), wrt)
 
-    def dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Tables:
+    def dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Evaluator[Results]:
         """Return an evaluator of mass matrix, Christoffel symbols and, with `loads`, loads and damping."""
         return Tables(self._model, (), 2, PARTS if flag("loads", loads) else PARTS[:2], wrt)
 
     def coefficients_and_dynamics(
         self, of: _Names, *, order: int = 2, wrt: _Names | None = None, loads: bool = True
-    ) -> Tables:
+    ) -> Evaluator[Results]:
         """Return an evaluator of coefficients and dynamics by one call of the kernels."""
         parts = PARTS if flag("loads", loads) else PARTS[:2]
         return Tables(self._model, names_of(of, least=1), order, parts, wrt)
 
-    def inverse_dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Efforts:
+    def inverse_dynamics(self, *, wrt: _Names | None = None, loads: bool = True) -> Evaluator[np.ndarray]:
         """Return an evaluator of the efforts of a motion: ``f(state, qd, qdd)``.
 
         Without `loads`, gravity, forces, springs and dampers are omitted.
@@ -105,15 +101,15 @@ class Evaluators(Questions):
         >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
         True
         """
-        return Efforts(self._model, wrt, loads)
+        return Motions(self._model, "inverse_dynamics", wrt, loads)
 
-    def forward_dynamics(self, *, wrt: _Names | None = None) -> Accelerations:
+    def forward_dynamics(self, *, wrt: _Names | None = None) -> Evaluator[np.ndarray]:
         """Return an evaluator of the accelerations due to efforts: ``f(state, qd, effort)``."""
-        return Accelerations(self._model, wrt)
+        return Motions(self._model, "forward_dynamics", wrt)
 
-    def motion(self, of: _Names, *, wrt: _Names | None = None) -> OutputMotions:
+    def motion(self, of: _Names, *, wrt: _Names | None = None) -> Evaluator[OutputMotion]:
         """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``."""
-        return OutputMotions(self._model, of, wrt)
+        return Motions(self._model, "motion", wrt, of=of)
 
     def operational_space(self, of: _Names, *, wrt: _Names | None = None) -> OperationalSpaceEvaluator:
         """Return an evaluator of the dynamics of a task in terms of its rows `of`."""
@@ -132,7 +128,7 @@ class Evaluators(Questions):
 
         return PoseEvaluator(self._model, of, wrt)
 
-    def position(self, *, wrt: _Names | None = None) -> PositionSolver:
+    def position(self, *, wrt: _Names | None = None) -> Evaluator[np.ndarray]:
         """Return an evaluator of closed states with given values of rows `wrt`, near closed states.
 
         The three angular velocities of a joint, body or frame take a rotation vector.

@@ -294,7 +294,9 @@ def methods(owner: Any, label: str, valid: dict[str, Any]) -> Iterator[Call]:
     for name in method_names(type(owner)):
         key = f"{type(owner).__name__}.{name}"
         own = {**valid, **valid.get(f".{name}", {}), **valid.get(key, {}), **OWN.get(key, {})}
-        yield Call(f"{label}: {key}", key, getattr(owner, name), own, after)
+        # an evaluator has the signature of its question
+        function = owner if name == "__call__" else getattr(owner, name)
+        yield Call(f"{label}: {key}", key, function, own, after)
 
 
 def strange() -> kic.Mechanism:

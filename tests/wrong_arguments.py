@@ -22,9 +22,10 @@ UNNAMED = "PositionSolver.__call__.values"
 ACCEPTED = """
 Coefficients.G Coefficients.H Coefficients.__matmul__.inner Coefficients.scaling
 Coefficients.values Configuration.animate.progress ContactSet.loads.force Dynamics.I Dynamics.P
-Dynamics.__add__.other Dynamics.damping Dynamics.inertia_error Dynamics.load Efforts.__call__.qd
-Efforts.__call__.qdd Efforts.__call__.state Efforts.check.state Grasp.grip.criterion
-Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd
+Dynamics.__add__.other Dynamics.damping Dynamics.inertia_error Dynamics.load
+Grasp.grip.criterion
+Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd Motions.__call__.qd Motions.__call__.qdd
+Motions.__call__.state Motions.check.state
 OperationalSpaceEvaluator.__call__.state OperationalSpaceEvaluator.check.state
 OrientationTrajectory.__call__.t PoseEvaluator.__call__.qd PoseEvaluator.__call__.state
 PoseEvaluator.check.state PositionSolver.check.state RedundancyEvaluator.__call__.secondary

@@ -116,7 +116,7 @@ def wrong_arguments(call: Callable[..., Any], args: tuple[Any, ...], keywords: M
     args = args[1:] if "self" in inspect.signature(call).parameters else args
     by_place = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    name = call.__qualname__.removesuffix(".__init__")
+    name = getattr(call, "__qualname__", call.__name__).removesuffix(".__init__")
     rest = [n for n in named if n not in by_place]
     listed = [*by_place, *(["*"] if rest else []), *rest]
     listed = [*listed[:ARGUMENTS_LISTED_MAX], *(["…"] if listed[ARGUMENTS_LISTED_MAX:] else [])]

@@ -41,7 +41,7 @@ import numpy as np
 
 from kic.configuration import Configuration, model_of
 from kic.errors import InputError, SingularError, counted, invalid, short_repr
-from kic.evaluator import Efforts, PositionSolver, Tables
+from kic.evaluator import Motions, PositionSolver, Tables
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
 from kic.linear.state_space import held_cost
@@ -297,7 +297,8 @@ class _RowControl(Control):
         self._is_own = self.rows == self.coordinates
         self._is_measured = self._is_own and not self._rows.turned
         self._now, self._resolved, self._z = cast("RowMotion | None", None), cast("Any", None), np.empty(0)
-        self._inverse = Efforts(model, self._wrt if self._is_own else self.rows) if square else None
+        wrt = self._wrt if self._is_own else self.rows
+        self._inverse = Motions(model, "inverse_dynamics", wrt) if square else None
         self._null, self._null_damping = None, 0.0
         if square and not (secondary is None and null_damping is None):
             key = "null_damping" if secondary is None else "secondary"
@@ -771,7 +772,8 @@ class GravityCompensation(Control):
         wrt: _Names = None,
     ) -> None:
         super().__init__(mechanism, wrt=wrt)
-        self._inverse, self._rest = Efforts(self._model, self._wrt), np.zeros(self._size)
+        self._inverse = Motions(self._model, "inverse_dynamics", self._wrt)
+        self._rest = np.zeros(self._size)
         self._reference, self._now = cast("Reference | None", None), cast("RowMotion | None", None)
         if (reference is None) != (kp is None):
             key = "kp" if kp is None else "reference"
@@ -1006,7 +1008,7 @@ class ComputedVoltage(_ResolvedMotion):
         wrt: _Names = None,
     ) -> None:
         super().__init__(mechanism, reference, {"kp": kp, "kd": kd}, wrt)
-        self._inverse = Efforts(self._model, self._wrt)
+        self._inverse = Motions(self._model, "inverse_dynamics", self._wrt)
         self._train = self._model.drive_train
         self._geared = Tables(self._model, self._train.joints, 2, (), self._wrt)
         self._gain = at_least("gain", gain, 0.0)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.errors import ConfigurationError, SingularError
-from kic.evaluator import PARTS, Accelerations, PositionSolver, Tables
+from kic.evaluator import PARTS, Motions, PositionSolver, Tables
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
@@ -175,7 +175,7 @@ class Chart:
         if self._motors is not None and self._motors.rows:
             outputs, order = tuple(dict.fromkeys((*outputs, *self._motors.rows))), 2
         self.evaluator = Tables(model, outputs, order, PARTS, self._wrt, check_results=False)
-        self._forward = Accelerations(model, self._wrt)
+        self._forward = Motions(model, "forward_dynamics", self._wrt)
         self._rows = Tables(model, outputs, order, (), self._wrt, check_results=False) if outputs else None
         self._results: Any = None
         # evaluator of the Jacobian of the actuators, if that varies

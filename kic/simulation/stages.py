@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.evaluator import Accelerations
+from kic.evaluator import Motions
 from kic.kernels import layout as lay
 from kic.kinematics.queries import kernel
 from kic.simulation.motion import Motion
@@ -76,7 +76,7 @@ class Stages:
     ----------
     motion : Motion
         Efforts, voltages and prescribed motions.
-    forward : Accelerations
+    forward : Motions
         Forward dynamics in the coordinates.
     closure : Closure or None
         The rows that are solved; None for an open chain in the mechanism's coordinates.
@@ -105,7 +105,7 @@ class Stages:
     def __init__(
         self,
         motion: Motion,
-        forward: Accelerations,
+        forward: Motions,
         closure: Closure | None,
         positions: Positions | None,
         motors: MotorEquations | None,

@@ -56,7 +56,7 @@ _NOTHING = np.empty((0, 0))
 _NO_ENTRIES = np.empty((1, 0))
 # estimated cost of one configuration of a tree along a motion (µs), to divide a batch among threads
 _START_US, _PER_COLUMN_US = 0.05, 0.06
-_empty = np.empty
+_ndarray, _empty = np.ndarray, np.empty
 
 
 class Numbered(NamedTuple):
@@ -829,42 +829,57 @@ class Program:
         program._add_cut_joints(out, states)
         return terms_along(out.model, v)
 
-    def motion_function(self) -> Callable[..., Any]:
+    def motion_function(self, width: int) -> Callable[..., Any]:
         """Return the function that runs the kernel for one real state along a motion.
 
-        Its arguments are the state, two rates, the result T and, for third-order series, q⃛. It accepts only
-        contiguous one-dimensional arrays of float64, and raises a TypeError for others. It returns a nonzero
-        number if the kernel writes no result.
+        Its arguments are the state, two rates, q⃛ for third-order series, and an array (`width`,) for the
+        result, by default a new one. It returns the result, or None if the kernel writes none. It accepts
+        only contiguous one-dimensional arrays of float64, and returns None or raises a TypeError for others.
         """
         transfer, query, size = self.transfer, self.queries[0], self.transfer.size
         model, applied, choice = self.model, self.applied, transfer.choice
         if model is None or not self.is_compiled:
-            return lambda *_: 1
+            return lambda *_: None
         plan, numbers, places = query.plan, query.numbers_in(REAL), query.scratch
+        series = bool(self.want & lay.WANT_SERIES)
         rates = (np.zeros((1, size)),) * 2
         out = Table(_empty((1, self.width)), _NOTHING, _NOTHING, _BRIEF, rates)
         arguments = ARGUMENTS[query.entry](query, out, model.reference_state, applied, choice)
         entry = compiled(kernel(query.entry), *arguments)
         # scratch of calls that have ended; taking and returning is atomic
-        free: list[tuple[np.ndarray, np.ndarray]] = []
-        take, give = free.pop, free.append
-        shape = (2, transfer.tree.size)
+        free: list[Any] = []
+        take, give, shape = free.pop, free.append, (2, transfer.tree.size)
 
-        def run(
-            state: np.ndarray, qd: np.ndarray, second: np.ndarray, T: np.ndarray, third: Any = None
-        ) -> Any:
-            try:
-                mine = take()
-            except IndexError:
-                mine = _empty(places), _empty(shape, np.int64)
-            scratch, whole = mine
-            if choice is None:
-                left = entry(plan, numbers, state, applied, qd, second, scratch, T)
+        def run(state: Any, qd: Any, second: Any, third: Any = None, out: Any = None) -> Any:
+            if out is None:
+                T = _empty(width)
+            elif len(out) == width:
+                T = out
             else:
-                motion = qd, second, second if third is None else third
-                left = entry(plan, numbers, state, applied, choice, *motion, scratch, whole, T, _BRIEF)
+                return None
+            if not type(state) is type(qd) is type(second) is _ndarray:  # no lists, no masks
+                return None
+            if choice is None:
+                try:
+                    scratch = take()
+                except IndexError:
+                    scratch = _empty(places)
+                left = third is not None or entry(plan, numbers, state, applied, qd, second, scratch, T)
+                give(scratch)
+                return None if left else T
+            if series:
+                last = third
+            elif third is None:
+                last = second
+            else:
+                return None
+            try:
+                scratch, whole = mine = take()
+            except IndexError:
+                scratch, whole = mine = _empty(places), _empty(shape, np.int64)
+            left = entry(plan, numbers, state, applied, choice, qd, second, last, scratch, whole, T, _BRIEF)
             give(mine)
-            return left
+            return None if left else T
 
         return run
 
@@ -897,8 +912,8 @@ def output_motion_function(
 ) -> Callable[..., Any]:
     """Return a fast version of `output_motion` for one real state (S,) and rates (m,).
 
-    It accepts only contiguous one-dimensional arrays of float64, and raises a TypeError for others. It
-    returns None if `output_motion` must be called instead.
+    Rates are zero if they are None. It accepts only contiguous one-dimensional arrays of float64, and raises
+    a TypeError for others. It returns None if `output_motion` must be called instead.
     """
     query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
     rows, mobile = query.layout.rows, tree.size
@@ -911,15 +926,23 @@ def output_motion_function(
     if transfer.system is None:  # rates of the tree are linear
         A = transfer.tree_rates(tree.reference_state, unit)
     else:
-        series = Program(transfer, order=3, want=lay.WANT_SERIES, along=True, model=model).motion_function()
+        program = Program(transfer, order=3, want=lay.WANT_SERIES, along=True, model=model)
+        series = program.motion_function(program.width)
     plain = series is None and np.array_equal(A, unit)
-    rest = np.zeros(mobile)
-    given = tree.reference_state[0], rest, rest, rest, _empty(places), _empty(4 * height)
+    rest, given = np.zeros(size), (tree.reference_state[0], *np.zeros((3, mobile)))
+    given = *given, _empty(places), _empty(4 * height)
     entry = compiled(kernel("output_motion"), plan, numbers, *given)
     free: list[tuple[np.ndarray, ...]] = []
     take, give = free.pop, free.append
 
-    def run(state: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> Any:
+    def run(state: Any, qd: Any, qdd: Any, qddd: Any, out: Any) -> Any:
+        qd, qdd, qddd = (
+            rest if qd is None else qd,
+            rest if qdd is None else qdd,
+            rest if qddd is None else qddd,
+        )
+        if out is not None or not type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
+            return None
         try:
             mine = take()
         except IndexError:
@@ -929,7 +952,7 @@ def output_motion_function(
         left, T = 0, _empty(4 * height)
         first, second, third = (qd, qdd, qddd) if plain else orders
         if series is not None:
-            left = len(qddd) - size or series(state, qd, qdd, φ, qddd)
+            left = len(qddd) - size or series(state, qd, qdd, qddd, φ) is None
         elif not plain:
             if not all(a.shape == (size,) and a.dtype is REAL for a in (qd, qdd, qddd)):
                 return None

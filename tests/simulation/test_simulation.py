@@ -13,7 +13,7 @@ from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
 import kic
-from kic.evaluator import Accelerations
+from kic.evaluator import Motions
 from kic.simulation.coordinates import Chart
 from kic.simulation.motion import Motion
 from kic.simulation.options import METHODS
@@ -128,7 +128,7 @@ def test_samples_are_evaluated_in_batches(name: str, effort, monkeypatch) -> Non
 
     count(Stages, "__call__")
     count(CoordinateTransfer, "track")
-    count(Accelerations, "terms")
+    count(Motions, "terms")
     # the dense output of a step is made for both runs
     few = m.simulate(np.linspace(0, 0.3, 31), near=m.at(), effort=effort)
     first, steps = dict(counts), few.steps
