@@ -43,6 +43,7 @@ from kic.transfer.program import (
     LAYOUT,
     MotionTerms,
     Numbered,
+    Program,
     Table,
     Transfer,
     flat_members,
@@ -129,14 +130,16 @@ class Evaluator(ABC, Generic[Made]):
         ----------
         state : (..., S) ndarray
             One closed state or a batch; see `Configuration.state`.
-        *motion, **named : (..., n) array_like
-            The arguments named in `motion`, by position or by name. Batches of all arguments broadcast.
+        *motion : (..., n) array_like
+            The arguments named in `motion`. Batches of all arguments broadcast.
         out : optional
             Earlier results of this evaluator for the same batch, which are overwritten. If the result is an
             array, an array of float64 that receives it; it may be one of the arguments.
         check : bool
             True to check also that the coordinates can drive the mechanism at the states, by their condition,
             and that no joint is flipped.
+        **named : (..., n) array_like
+            Arguments of `motion` by name.
 
         Returns
         -------
@@ -196,15 +199,15 @@ class Evaluator(ABC, Generic[Made]):
 
     def _begin(self, state: Any, motion: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Check the state if requested, and return all arguments after it by position."""
-        check, known = named.pop("check", False), dict(zip(self.motion, motion, strict=False))
-        places, more = self.motion, motion[len(self.motion) :]
-        if any(name not in places or known.get(name) is not None for name in named) or any(
-            a is not None for a in more
-        ):
-            raise TypeError(wrong_arguments(self, (state, *motion), named))
+        check, places, given = named.pop("check", False), self.motion, list(motion)
+        while given and given[-1] is None:
+            given.pop()
+        known = dict(zip(places, given, strict=False))
+        if len(given) > len(places) or not known.keys().isdisjoint(named) or not named.keys() <= {*places}:
+            raise TypeError(wrong_arguments(self, (state, *given), named))
         if check is not False and flag("check", check):
             self.check(state)
-        return tuple((known | named).get(name) for name in places)
+        return tuple(map((known | named).get, places))
 
     def __repr__(self) -> str:
         of = f" of {', '.join(self.names)}" if self.names else ""
@@ -292,9 +295,8 @@ class Results:
     _model: np.ndarray
     # accessed arrays that are copies of the tables
     _copies: Any = ()
-    # scratch state and kernel calls, reused by in-place evaluation of one real state
-    _states: Any = None
-    _calls: Any = None
+    # evaluator, scratch state and kernel calls of in-place evaluation of one real state
+    _reuse: Any = None
 
     def __getattr__(self, name: str) -> Any:
         # called once for each name that is not set, which then becomes an attribute
@@ -318,6 +320,8 @@ class Results:
 class Tables(Evaluator[Results]):
     """Evaluator of coefficients of outputs, of dynamics, or of both in one call of the kernels.
 
+    With a task, the results are those that the task computes from the tables.
+
     Parameters
     ----------
     model : CompiledModel
@@ -330,18 +334,24 @@ class Tables(Evaluator[Results]):
         Coordinates.
     check_results : bool
         False to return results that are not finite instead of raising an error.
+    program : Program, optional
+        A program to run, for results without names.
+    task : callable, optional
+        Task with a question; ``task(tables, out, *motion)`` computes its results from those of the tables.
     """
 
     def __init__(
         self,
         model: CompiledModel,
         of: str | Iterable[str],
-        order: int,
-        parts: tuple[str, ...],
+        order: int = 2,
+        parts: tuple[str, ...] = (),
         wrt: str | Iterable[str] | Transfer | None = None,
         check_results: bool = True,
+        program: Program | None = None,
+        task: Any = None,
     ) -> None:
-        outputs = names_of(of, least=0 if parts else 1)
+        outputs = names_of(of, least=0 if parts or program else 1)
         clash = sorted(set(outputs) & set(parts))
         if clash:
             raise InputError(
@@ -352,17 +362,20 @@ class Tables(Evaluator[Results]):
         want = (lay.WANT_INERTIA if parts else 0) | (lay.WANT_LOADS if len(parts) > 2 else 0)
         self._model, self._outputs, self.names = model, outputs, (*outputs, *parts)
         self.question = "_and_".join(["coefficients"] * bool(outputs) + ["dynamics"] * bool(parts))
-        self._program = program = model.program(wrt, outputs, order, want)
-        rows, dynamics = program.outputs if outputs else None, program.dynamics
+        self._task = task
+        if task is not None:
+            self.question, self.motion, self.names = task.question, task.motion, task.names
+        self._program = program = program or model.program(wrt, outputs, order, want)
+        rows, dynamics = program.outputs, program.dynamics
         self._transfer = transfer = program.transfer
         self._size, self._check_results = model.tree.state_size, check_results
         # results are views of the tables, unless rows or columns were selected or reordered
         self._in_order = transfer.permutation is None
         self._in_place = self._values_in_place = False
         self._all_views, self._starts = self._in_order, list[tuple[str, int]]()
-        self._parts = dict(zip(parts, dynamics.places, strict=True))
+        self._parts = dict(zip(parts, dynamics.places, strict=False))
         self._order = 0 if rows is None else len(rows.places) - 1
-        if rows is not None:
+        if rows is not None and outputs:
             of_rows = rows.rows
             self._in_place = self._in_order and of_rows.select is None
             self._values_in_place = (
@@ -393,26 +406,48 @@ class Tables(Evaluator[Results]):
         """Scaling: typical sizes of rows and coordinates, and the error of rows at regular configurations."""
         return self._program.scaling
 
-    def __call__(self, state: Any, *, out: Any = None, check: bool = False) -> Results:  # type: ignore[override]
+    def __call__(self, state: Any, *motion: Any, out: Any = None, **named: Any) -> Any:
         """Return the results at a state, stored in earlier results `out` if given."""
-        if check is not False and flag("check", check):
-            self.check(state)
+        if named:
+            motion = self._begin(state, motion, named)
+        task, held = self._task, out
+        if task is None:
+            if motion:
+                self._begin(state, motion, {})
+        elif out is not None:
+            if getattr(out, "_task", None) is not task:
+                message = "`out` must be earlier results of this evaluator, for the same batch."
+                raise InputError(message, key="out")
+            held = out._results
         # one real state is the hot path
-        if type(state) is _ndarray and state.shape == self._one and state.dtype is REAL:
-            if out is None:
-                return self._fresh(state)
-            if type(out) is not Results or out._tables is not self or out._batch:
-                self._check_out(out, (), REAL)
-            if out._calls is None:  # first reuse
-                out._states = _empty((1, self._size))
-                out._calls = self.calls(out, out._states)
-            out._states[0] = state
-            for entry, arguments in out._calls:
+        if type(state) is not _ndarray or state.shape != self._one or state.dtype is not REAL:
+            held = self._general(state, held)
+        elif held is None:
+            held = self._fresh(state)
+        else:
+            if type(held) is not Results:
+                self._check_out(held, (), REAL)
+            tables, states, calls = held._reuse or self._prepare(held)
+            if tables is not self:
+                self._check_out(held, (), REAL)
+            states[0] = state
+            for entry, arguments in calls:
                 if entry(*arguments):
-                    self._fill(out._states, out)
-            if out._copies:
-                self._refresh(out)
-            return out
+                    self._fill(states, held)
+            if held._copies:
+                self._refresh(held)
+        return held if task is None else task(held, out, *motion)
+
+    def _prepare(self, out: Results) -> tuple[Any, ...]:
+        """Prepare the in-place evaluation of one real state in earlier results."""
+        if out._tables is not self or out._batch:
+            self._check_out(out, (), REAL)
+        states = _empty((1, self._size))
+        out._reuse = self, states, self.calls(out, states)
+        return out._reuse
+
+    def _general(self, state: Any, out: Any) -> Results:
+        """Return the results at any states."""
         if type(state) is not _ndarray or state.dtype is not REAL or not state.flags.carray or not self._one:
             state = checked_state(self._model, state)
         shape = state.shape
@@ -420,16 +455,17 @@ class Tables(Evaluator[Results]):
             checked_state(self._model, state)
         batch = shape[:-1]
         states = one_batch_axis(state)
-        if out is None:
-            made = self.empty(batch, len(states), state.dtype)
-            self._fill(states, made)
-            return made
-        if getattr(out, "_tables", None) is not self or out._batch != batch or out._rows.dtype != state.dtype:
-            self._check_out(out, batch, state.dtype)
-        self._fill(states, out)
-        if out._copies:
-            self._refresh(out)
-        return out
+        made: Results = self.empty(batch, len(states), state.dtype) if out is None else out
+        if (
+            getattr(made, "_tables", None) is not self
+            or made._batch != batch
+            or made._rows.dtype != state.dtype
+        ):
+            self._check_out(made, batch, state.dtype)
+        self._fill(states, made)
+        if out is not None and made._copies:
+            self._refresh(made)
+        return made
 
     def empty(self, batch: tuple[int, ...], count: int, dtype: np.dtype) -> Results:
         """Return results with uninitialized tables for a batch."""

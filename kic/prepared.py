@@ -14,9 +14,9 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import OutputMotion
 
 if TYPE_CHECKING:
-    from kic.operational_space.operational_space import OperationalSpaceEvaluator
-    from kic.operational_space.pose import PoseEvaluator
-    from kic.operational_space.redundancy import RedundancyEvaluator
+    from kic.operational_space.operational_space import OperationalSpace
+    from kic.operational_space.pose import PoseMotion
+    from kic.operational_space.redundancy import RedundancyResolution
     from kic.operational_space.weighting import Damping, Law, Weight
 
 _Names = str | Iterable[str]
@@ -111,22 +111,22 @@ class Evaluators(Questions):
         """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``."""
         return Motions(self._model, "motion", wrt, of=of)
 
-    def operational_space(self, of: _Names, *, wrt: _Names | None = None) -> OperationalSpaceEvaluator:
+    def operational_space(self, of: _Names, *, wrt: _Names | None = None) -> Evaluator[OperationalSpace]:
         """Return an evaluator of the dynamics of a task in terms of its rows `of`."""
-        from kic.operational_space.operational_space import OperationalSpaceEvaluator
+        from kic.operational_space.operational_space import OperationalSpaceTask
 
-        return OperationalSpaceEvaluator(self._model, of, wrt)
+        return OperationalSpaceTask(self._model, of, wrt).evaluator()
 
-    def pose(self, of: str, *, wrt: _Names | None = None) -> PoseEvaluator:
+    def pose(self, of: str, *, wrt: _Names | None = None) -> Evaluator[PoseMotion]:
         """Return an evaluator of the pose of a frame or body, its twist and its Jacobian.
 
         Results are the position `p` of its reference point, the rows x, y, z; the orientation `R`, `twist`
         and `G`; and ``error(target)`` to a pose: a displacement and a rotation vector. `Configuration.pose`
         of a body is relative to the reference configuration.
         """
-        from kic.operational_space.pose import PoseEvaluator
+        from kic.operational_space.pose import PoseTask
 
-        return PoseEvaluator(self._model, of, wrt)
+        return PoseTask(self._model, of, wrt).evaluator()
 
     def position(self, *, wrt: _Names | None = None) -> Evaluator[np.ndarray]:
         """Return an evaluator of closed states with given values of rows `wrt`, near closed states.
@@ -152,11 +152,12 @@ class Evaluators(Questions):
         damping: Damping = None,
         wrt: _Names | None = None,
         effort: bool = False,
-    ) -> RedundancyEvaluator:
+    ) -> Evaluator[RedundancyResolution]:
         """Return an evaluator of rates and, with `order` 2, accelerations for a motion of rows `of`.
 
         With `effort`, the efforts are evaluated as well.
         """
-        from kic.operational_space.redundancy import RedundancyEvaluator
+        from kic.operational_space.redundancy import RedundancyTask
 
-        return RedundancyEvaluator(self._model, of, criterion, law, damping, wrt, effort, order)
+        task = RedundancyTask(self._model, of, criterion, law, damping, wrt, effort, order)
+        return task.evaluator()

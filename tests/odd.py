@@ -58,7 +58,7 @@ INTERNAL = {
     "ExportedMap.to_polynomial",  # needs one of two arguments; see test_certified_polynomials.py
     "count", "derivative", "describe", "descriptions", "index", "needed", "raw", "results", "sentences",
     "calls", "empty", "packed_motion", "part", "terms", "undriven_freedom",
-    "JointLimits.rates", "Manipulability.rates", "RedundancyEvaluator.table",
+    "JointLimits.rates", "Manipulability.rates",
     "PreferredConfiguration.rates", "Motion.__add__", "Motion.__getitem__",
     "PathSamples.both", "Tables.jacobian",
     "RotationSegments.__add__", "RotationSegments.__getitem__", "LinkWrenches.__add__",
@@ -291,11 +291,12 @@ def method_names(kind: type) -> list[str]:
 def methods(owner: Any, label: str, valid: dict[str, Any]) -> Iterator[Call]:
     """Return the public methods of an object; exported questions raise their errors for a target."""
     after = kic.results.ExportedQuestion.to_numpy if isinstance(owner, kic.results.Exports) else None
+    # an evaluator has the name and the signature of its question
+    question = owner.question if isinstance(owner, kic.results.Evaluator) else ""
     for name in method_names(type(owner)):
-        key = f"{type(owner).__name__}.{name}"
+        key = f"{question or type(owner).__name__}.{name}"
         own = {**valid, **valid.get(f".{name}", {}), **valid.get(key, {}), **OWN.get(key, {})}
-        # an evaluator has the signature of its question
-        function = owner if name == "__call__" else getattr(owner, name)
+        function = owner if question and name == "__call__" else getattr(owner, name)
         yield Call(f"{label}: {key}", key, function, own, after)
 
 

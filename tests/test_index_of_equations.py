@@ -549,7 +549,7 @@ TASK = ["p2.x", "p2.y"]
 
 
 @computes("Configuration.resolve_redundancy", "(4-68) to (4-72)")
-@computes("operational_space.redundancy.RedundancyEvaluator", "(4-68)", "(4-71)")
+@computes("operational_space.redundancy.RedundancyTask", "(4-68)", "(4-71)")
 @computes("operational_space.weighting.RightInverse", "(4-69) to (4-70)")
 @computes("operational_space.weighting.RightInverse.instantaneous", "(4-72)")
 @computes("results.RedundancyResolution.dynamics", "(4-73) to (4-75)")

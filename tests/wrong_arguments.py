@@ -17,26 +17,25 @@ NEW = ("path", "name", "directory", "names", "quasi", "length", "repeat", "sourc
 
 
 # the error names the coordinate whose value is wrong
-UNNAMED = "PositionSolver.__call__.values"
+UNNAMED = "position.__call__.values"
 # operands of other types, batches, arrays that hot loops or containers do not check, options without effect
 ACCEPTED = """
 Coefficients.G Coefficients.H Coefficients.__matmul__.inner Coefficients.scaling
 Coefficients.values Configuration.animate.progress ContactSet.loads.force Dynamics.I Dynamics.P
-Dynamics.__add__.other Dynamics.damping Dynamics.inertia_error Dynamics.load
-Grasp.grip.criterion
-Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd Motions.__call__.qd Motions.__call__.qdd
-Motions.__call__.state Motions.check.state
-OperationalSpaceEvaluator.__call__.state OperationalSpaceEvaluator.check.state
-OrientationTrajectory.__call__.t PoseEvaluator.__call__.qd PoseEvaluator.__call__.state
-PoseEvaluator.check.state PositionSolver.check.state RedundancyEvaluator.__call__.secondary
-RedundancyEvaluator.__call__.secondary_rate
-RedundancyEvaluator.__call__.state RedundancyEvaluator.__call__.udd RedundancyEvaluator.check.state
+Dynamics.__add__.other Dynamics.damping Dynamics.inertia_error Dynamics.load Grasp.grip.criterion
+Grasp.grip.normal_force_min Grasp.grip.safety JointOrder.v.qd OrientationTrajectory.__call__.t
 SampledMotion.animate.progress Simulation.animate.progress Simulation.at.t Simulation.current_at.t
 StateSpace.A StateSpace.B StateSpace.C StateSpace.D StateSpace.frequency_response.omega Sweep.plot.bounds
-Tables.__call__.state Tables.check.state TrackingResult.animate.progress Trajectory.__call__.t Voltage.value
+TrackingResult.animate.progress Trajectory.__call__.t Voltage.value
 Trajectory.inputs.q Trajectory.on.applied Trajectory.on.criterion Trajectory.on.effort_limits
 Trajectory.on.t Trajectory.plot.t products.bilinear.C products.bilinear.L products.bilinear.R
 products.cross.A products.cross.B products.dot.A products.dot.T products.quadratic.C products.quadratic.D
+coefficients_and_dynamics.__call__.state coefficients_and_dynamics.check.state
+inverse_dynamics.__call__.qd inverse_dynamics.__call__.qdd inverse_dynamics.__call__.state
+inverse_dynamics.check.state operational_space.__call__.state operational_space.check.state
+pose.__call__.qd pose.__call__.state pose.check.state position.check.state
+resolve_redundancy.__call__.secondary resolve_redundancy.__call__.secondary_rate
+resolve_redundancy.__call__.state resolve_redundancy.__call__.udd resolve_redundancy.check.state
 trajectory.at_speed.applied trajectory.at_speed.criterion trajectory.at_speed.effort_limits
 trajectory.rotation.stops trajectory.spline.stops
 """

@@ -13,9 +13,9 @@ from kic.export.tracer import OBJECT, Tracer
 from kic.kernels import layout as lay
 from kic.kinematics.outputs import XYZ, make_rows
 from kic.kinematics.queries import kernel
-from kic.operational_space.operational_space import OperationalSpaceEvaluator, TaskEvaluator
+from kic.operational_space.operational_space import OperationalSpaceTask, Task
 from kic.operational_space.pose import one_part, with_axes
-from kic.operational_space.redundancy import RedundancyEvaluator
+from kic.operational_space.redundancy import RedundancyTask
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program
 from kic.transfer.targets import frame_part
@@ -23,34 +23,29 @@ from kic.transfer.targets import frame_part
 _Made = list[tuple[Argument, Any]]
 
 
-def _run(tracer: Tracer, e: TaskEvaluator, order: int, want: int, *between: Any, quality: int) -> list[Any]:
-    """Return the results of the kernel of an evaluator, one array for each block of its layout."""
-    evaluator: Any = e
-    of = evaluator._tables._outputs
+def _run(tracer: Tracer, task: Task, before: tuple[Any, ...], *after: Any) -> list[Any]:
+    """Return the results of the kernel of a task, one array for each block of its layout."""
+    of, order, want = task._asked
     if want & lay.WANT_INERTIA:
         tracer.check_inertia()
     found = tracer.launch(lambda m: m.program(tracer.transfer_of(m), of, order, want))
-    table = np.full((1, evaluator._layout.width), 0.0, object)
-    scratch = np.full(evaluator._scratch, 0.0, object)
-    shares = np.zeros((1, quality)) if quality > 1 else np.zeros(1)
-    request, *others = between
-    arguments = evaluator._plan, *request, found.T, found.K, *others, scratch, shares, table
+    table = np.full((1, task._layout.width), 0.0, object)
+    scratch, shares = np.full(task._scratch, 0.0, object), np.zeros((1, *task._pivots))
     try:
-        kernel(evaluator._entry).py_func(*arguments)
+        kernel(task._entry).py_func(task._plan, *before, found.T, found.K, *after, scratch, shares, table)
     except ZeroDivisionError:  # by a pivot that is exactly zero
         shares.fill(0.0)
     if not shares.min() > lay.PIVOT_SHARE_MIN:
         raise InputError(
             "`of` must be rows that are independent at `near`. Choose another configuration.", key="of"
         )
-    return [a[0] for a in evaluator._layout.split(table, (1,))]
+    return [a[0] for a in task._layout.split(table, (1,))]
 
 
 def operational_space(tracer: Tracer, of: str | Iterable[str]) -> _Made:
     """Return Λ, the consistent inverse, μ, p and damping of a task; see `OperationalSpace`."""
-    e = OperationalSpaceEvaluator(tracer.model, of, tracer.transfer)
-    scaling = e._scaling.reshape(-1)
-    found = _run(tracer, e, 2, lay.WANT_INERTIA | lay.WANT_LOADS, (), scaling, quality=1)
+    e = OperationalSpaceTask(tracer.model, of, tracer.transfer)
+    found = _run(tracer, e, (), e._scaling)
     names = "Lambda", "inverse", "mu", "p", "damping"
     about = (
         "[p][r], inertia of the task",
@@ -79,7 +74,7 @@ def resolve_redundancy(
             "`damping` must be None: it depends on the rank of the task, and exported code has no branches."
         )
         raise InputError(message, key="damping")
-    e = RedundancyEvaluator(tracer.model, of, criterion, law, None, tracer.transfer, False, order)
+    e = RedundancyTask(tracer.model, of, criterion, law, None, tracer.transfer, False, order)
     size, P = tracer.transfer.size, len(e.rows)
     given = [("ud", P, "rates of the task", e.rows), ("udd", P, "accelerations of the task", e.rows)][:order]
     given += [("secondary", size, "rates z whose null-space part is added", e.coordinates)]
@@ -89,11 +84,8 @@ def resolve_redundancy(
     for name, count, about, labels in given:
         place = places[["ud", "udd", "secondary", "secondary_rate"].index(name)]
         motion[0, place : place + count] = tracer.input(name, np.full(count, 0.7), about, labels)
-    want = lay.WANT_INERTIA if e.weighting.metric == lay.INERTIA_METRIC else 0
     matrix, numbers = e._matrix.astype(OBJECT), e._damping.astype(OBJECT)
-    qd, qdd, multiplier, *_ = _run(
-        tracer, e, order, want, (e._requests[0],), matrix, motion, numbers, quality=2
-    )
+    qd, qdd, multiplier, *_ = _run(tracer, e, (e._requests[0],), matrix, motion, numbers)
     made = [(Argument("qd", qd.shape, "rates of the coordinates", e.coordinates), qd)]
     if order > 1:
         made.append((Argument("qdd", qdd.shape, "accelerations of the coordinates", e.coordinates), qdd))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import flat_states, model_of
 from kic.errors import InputError, SingularError
-from kic.evaluator import PARTS, Evaluator, Results, Tables
+from kic.evaluator import Evaluator, Results, Tables
 from kic.kernels import layout as lay
 from kic.kinematics.queries import Layout, kernel, over_batch
 from kic.numerics.arguments import names_of
@@ -23,38 +23,45 @@ from kic.numerics.arrays import (
 from kic.numerics.display import Printable, Summary
 from kic.operational_space.weighting import Weighting, task_scaling
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.program import Transfer
+from kic.transfer.program import BOTH, Transfer
 
 if TYPE_CHECKING:
     from kic.configuration import Configuration
 
 
-class TaskEvaluator(Evaluator):
-    """Evaluator of a task: a kernel on the tables of rows and dynamics of a program.
+class Task(ABC):
+    """A task: a kernel on the tables of rows and dynamics of a program.
 
-    `_entry` is the kernel. Arguments `_batched` are sliced for threads if they have more than one member. The
-    argument `_workspace` is scratch memory, and the last argument receives the results.
+    `question` and `motion` are those of its evaluator. `_entry` is the kernel. Arguments `_batched` are
+    sliced for threads if they have more than one member. The argument `_workspace` is scratch memory, and the
+    last argument receives the results, of the layout `_layout`.
     """
 
+    question: str
+    motion: tuple[str, ...] = ()
     _entry: str
     _batched: frozenset[int]
     _workspace: int
     # estimated cost of one configuration (µs), for sharing a batch among threads
     _cost_us: float
+    # shape of the pivots of one member
+    _pivots: tuple[int, ...] = ()
+    _scratch: int
+    _layout: Layout
 
     def __init__(
         self,
         model: CompiledModel,
         of: str | Iterable[str],
         order: int,
-        parts: tuple[str, ...],
+        want: int,
         wrt: str | Iterable[str] | Transfer | None,
     ) -> None:
-        self._model, self._tables = model, Tables(model, names_of(of, "of", least=1), order, parts, wrt)
-        names, want = self._tables._outputs, self._tables._program.want
+        names = names_of(of, "of", least=1)
         # at configurations φ is kept, from which the error of I* follows
-        self._program = program = model.program(wrt, names, order, want, keep=bool(parts))
-        self._transfer = program.transfer
+        self._program = program = model.program(wrt, names, order, want, keep=bool(want))
+        self._model, self._asked = model, (names, order, want)
+        self._transfer, self.coordinates = program.transfer, program.transfer.labels
         table, dynamics = program.outputs, program.dynamics
         assert table is not None  # for the type checker: a task has rows
         rows = self._rows = table.rows
@@ -76,22 +83,53 @@ class TaskEvaluator(Evaluator):
         self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
 
     @abstractmethod
-    def _allocate(self, results: Results) -> Any:
-        """Allocate results that are computed from those of rows and dynamics."""
+    def results(self, table: np.ndarray, batch: tuple[int, ...]) -> Any:
+        """Return the results for a table of a batch."""
+
+    @abstractmethod
+    def _arguments(self, T: np.ndarray, members: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the arguments of the kernel before the tables, and those after them."""
 
     @abstractmethod
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
 
-    def _with_tables(self, state: np.ndarray, out: Any, check: bool) -> Any:
-        """Return results with the tables of a state, allocated or refilled."""
+    def evaluator(self) -> Evaluator[Any]:
+        """Return the evaluator of this task."""
+        return self.tables(self)
+
+    def tables(self, task: Any = None) -> Tables:
+        """Return the evaluator of the tables of this task, or of the task."""
+        return Tables(self._model, (), program=self._model.program(self._transfer, *self._asked), task=task)
+
+    def __call__(self, results: Results, out: Any, *motion: Any) -> Any:
+        """Return the results for those of the tables and arguments `motion`; `out` reuses earlier results."""
         if out is None:
-            return self._allocate(self._tables(state, check=check))
-        if getattr(out, "_evaluator", None) is not self:
-            message = "`out` must be earlier results of this evaluator, for the same batch."
-            raise InputError(message, key="out")
-        self._tables(state, out=out._results, check=check)
+            out = self._allocate(results)
+        self._fill_motion(out, *motion)
+        self._launch(out._work)
         return out
+
+    def _fill_motion(self, out: Any) -> None:  # noqa: B027
+        """Copy the arguments after the state into the arguments of the kernel."""
+
+    def _allocate(self, results: Results) -> Any:
+        """Allocate results that are computed from those of the tables."""
+        work = self._work(results._rows, results._model)
+        out = self.results(work[-1], results._batch)
+        out._task, out._results, out._work = self, results, work
+        return out
+
+    def _work(self, T: np.ndarray, K: np.ndarray, members: Any = slice(None)) -> list[Any]:
+        """Return the arguments of the kernel for members of a batch; the last one receives the results."""
+        if T.dtype.kind == "O":
+            message = f"{self.question}() requires a numeric configuration, got symbols."
+            raise InputError(message, key="configuration")
+        count, dtype = len(T), T.dtype
+        before, after = self._arguments(T, members)
+        scratch, pivots = np.empty(self._scratch, dtype), np.empty((count, *self._pivots))
+        table = np.empty((count, self._layout.width), dtype)
+        return [self._plan, *before, T, K, *after, scratch, pivots, table]
 
     def _launch(self, work: Any) -> None:
         """Run the kernel; raise `SingularError` for a singular task."""
@@ -164,7 +202,7 @@ class OperationalSpace(Printable):
         self.rows, self.coordinates = rows, coordinates
         self.Lambda, self.inverse, self.mu, self.p, self.damping, self.G = parts
         # set by an evaluator, which can refill the arrays
-        self._evaluator: Any = None
+        self._task: Any = None
         self._results: Any = None
         self._work: Any = None
 
@@ -253,8 +291,8 @@ class OperationalSpace(Printable):
         return sheet
 
 
-class OperationalSpaceEvaluator(TaskEvaluator):
-    """Evaluator of the operational-space dynamics of a task."""
+class OperationalSpaceTask(Task):
+    """Operational-space dynamics of a task."""
 
     question = "operational_space"
     _entry, _cost_us = "operational", 2.0
@@ -263,20 +301,12 @@ class OperationalSpaceEvaluator(TaskEvaluator):
     def __init__(
         self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | Transfer | None = None
     ) -> None:
-        super().__init__(model, of, 2, PARTS, wrt)
+        super().__init__(model, of, 2, BOTH, wrt)
         P, M = len(self.rows), len(self.coordinates)
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)
         self._scaling = task_scaling(model, self._rows, weighting, self._transfer)[0]
         self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
         self._layout = Layout([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
-
-    def __call__(  # type: ignore[override]
-        self, state: Any, *, out: OperationalSpace | None = None, check: bool = False
-    ) -> OperationalSpace:
-        """Return the dynamics at a state; `out` reuses earlier results."""
-        found: OperationalSpace = self._with_tables(state, out, check)
-        self._launch(found._work)
-        return found
 
     def _at(self, configuration: Configuration, failures: str) -> OperationalSpace:
         """Return the dynamics at a configuration; singular members raise an error or are NaN."""
@@ -307,20 +337,9 @@ class OperationalSpaceEvaluator(TaskEvaluator):
         """Return the results for a table of a batch."""
         return OperationalSpace(self.rows, self._transfer.labels, list(self._layout.split(table, batch)))
 
-    def _work(self, T: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the arguments of the kernel; the last argument receives the results."""
-        if T.dtype.kind == "O":
-            message = "operational_space() requires a numeric configuration, got symbols."
-            raise InputError(message, key="configuration")
-        scratch, table = np.empty(self._scratch, T.dtype), np.empty((len(T), self._layout.width), T.dtype)
-        return self._plan, T, K, self._scaling, scratch, np.empty(len(T)), table
-
-    def _allocate(self, results: Results) -> OperationalSpace:
-        """Allocate results that are computed from those of rows and dynamics."""
-        work = self._work(results._rows, results._model)
-        out = self.results(work[-1], results._batch)
-        out._evaluator, out._results, out._work = self, results, work
-        return out
+    def _arguments(self, T: np.ndarray, members: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return no arguments before the tables, and the scale of each row."""
+        return (), (self._scaling,)
 
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
@@ -347,6 +366,6 @@ def operational_space(
     """Compute operational-space dynamics; see `Configuration.operational_space`."""
     model = model_of(configuration)
     names = task if type(task) is str else names_of(task, "of", 1)
-    key = OperationalSpaceEvaluator, names, None if wrt is None else names_of(wrt, "wrt")
-    f = model.prepared(key, lambda: OperationalSpaceEvaluator(model, *key[1:]))
+    key = OperationalSpaceTask, names, None if wrt is None else names_of(wrt, "wrt")
+    f = model.prepared(key, lambda: OperationalSpaceTask(model, *key[1:]))
     return f._at(configuration, failures)

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from kic.description.parts import Body, Frame
-from kic.errors import InputError, invalid
-from kic.evaluator import Evaluator, checked_state, known_members
+from kic.errors import invalid
+from kic.evaluator import Evaluator, Results, Tables
 from kic.kinematics.outputs import OMEGA, Rows, make_rows, plain_rows
 from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import Scaling
 from kic.kinematics.tree import Tree
-from kic.numerics.arguments import flag, names_of
-from kic.numerics.arrays import REAL, broadcast_batches, one_batch_axis, real_array, reals
+from kic.numerics.arguments import names_of
+from kic.numerics.arrays import ARGUMENT_MAX, REAL, broadcast_batches, real_array, reals
 from kic.numerics.rotations import is_rotation, vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.program import ARGUMENTS, Numbered, Program, Table
+from kic.transfer.program import Program
 from kic.transfer.targets import axis_items, frame_part, placed_reference
 
 
 class RowMotion:
     """Values, Jacobian and rates of rows, and orientations of the parts whose angular velocities are rows.
 
-    Made by a `RowEvaluator`, which can refill it in place.
+    Made by `MovingRows`, which can refill it in place.
 
     Attributes
     ----------
@@ -38,11 +37,11 @@ class RowMotion:
     H, D : (..., P, M, M), (..., P, M, M, M) or None
         Derivatives of G, if the evaluator has this order.
     R : list of (..., 3, 3)
-        Orientation of each part, in the order of `RowEvaluator.turned`.
+        Orientation of each part, in the order of `MovingRows.turned`.
     rate : (..., P) or None
         Rates of the rows, if those of the coordinates were given.
     table : (n,)
-        Without a batch: values, axes of the parts and G, at the offsets `RowEvaluator.places`.
+        Without a batch: values, axes of the parts and G, at the offsets `MovingRows.places`.
     """
 
     value: np.ndarray
@@ -52,12 +51,9 @@ class RowMotion:
     R: list[np.ndarray]
     rate: np.ndarray | None = None
     table: np.ndarray
-    _table: Table
-    _states: np.ndarray
-    _batch: tuple[int, ...]
+    _results: Results
     _values: np.ndarray
     _tensors: Sequence[np.ndarray]
-    _call: tuple[Any, Any]
 
 
 def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
@@ -68,8 +64,8 @@ def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
     return replace(rows, **tables, select=select)
 
 
-class RowEvaluator:
-    """Evaluator of the motion of rows, with orientations of parts whose angular velocities are all rows.
+class MovingRows:
+    """The motion of rows, with orientations of parts whose angular velocities are all rows.
 
     `order` is that of the coefficients: 1 for G, 2 for H and 3 for D as well.
 
@@ -108,57 +104,33 @@ class RowEvaluator:
         self._select: Any = slice(0, len(full.select)) if whole else full.select
         self._rows, self._model, self._first = rows, model, rows.height
         self._program = Program(model.transfer_for(wrt), full, order, model=model)
-        self.transfer = self._program.transfer
+        self.tables, self.transfer = Tables(model, (), program=self._program), self._program.transfer
         self.coordinates = self.transfer.labels
         self._completed = bool(rows.offsets or rows.angles)
         self._views = whole and not self._completed and self.transfer.permutation is None
-        hot = self.transfer.is_compiled and not rows.euler
-        self._one = (model.tree.state_size,) if hot else None
         P = len(rows.labels)
         self.places = (rows.height, full.height) if self._views else (P, P + 9 * len(self.turned))
 
-    def __call__(self, state: Any, qd: Any = None, out: RowMotion | None = None) -> RowMotion:
-        """Return the motion of the rows at a state; `out` reuses earlier results."""
-        hot = type(state) is np.ndarray and state.shape == self._one and state.dtype is REAL
-        if hot and out is not None and self._views and out._batch == ():
-            out._states[0] = state
-            entry, arguments = out._call
-            if not entry(*arguments):
-                out.rate = None if qd is None else _rates(out.G, qd)
-                return out
-        if not hot:
-            state = checked_state(self._model, state)
-            if state.dtype != REAL:
-                raise invalid("state", "must hold real numbers", state.dtype)
-        batch = state.shape[:-1]
-        made = self._allocated(batch) if out is None else out
-        if made._batch != batch:
-            message = f"`out` must be earlier results of this evaluator for the batch {batch}."
-            raise InputError(message, key="out", got=made._batch, expected=batch)
-        made._states[...] = one_batch_axis(state)
-        if not hot or made._call[0](*made._call[1]):
-            ok = known_members(made._states)
-            ok = None if ok is None else ok.reshape(batch)
-            closed = Numbered.whole(made._states)
-            self._program.run(made._states, batch=batch, ok=ok, out=made._table, closed=closed)
-        if not self._views:
+    def at(self, state: Any, out: RowMotion | None = None) -> RowMotion:
+        """Return the motion of the rows at a state, without rates; `out` reuses earlier results."""
+        return self(self.tables(state, out=None if out is None else out._results), out)
+
+    def __call__(self, results: Results, out: RowMotion | None, qd: Any = None) -> RowMotion:
+        """Return the motion of the rows in results of the tables; `out` reuses earlier results."""
+        made = self._allocated(results) if out is None else out
+        if not (out is None or self._views):
             self._read(made)
         made.rate = None if qd is None else _rates(made.G, qd)
         return made
 
-    def _allocated(self, batch: tuple[int, ...]) -> RowMotion:
-        """Return results for a batch, to be filled."""
-        count, made, program = prod(batch), RowMotion(), self._program
-        made._batch = batch
-        made._table = program.table(count, REAL)
-        made._states = np.empty((count, self._model.tree.state_size))
-        if batch == ():
-            query, given = program.queries[0], (program.applied, self.transfer.choice)
-            arguments = ARGUMENTS[query.entry](query, made._table, made._states, *given)
-            made._call = kernel(query.entry), arguments
-        layout = program.outputs
+    def _allocated(self, results: Results) -> RowMotion:
+        """Return the motion of the rows in results of the tables."""
+        if results._rows.dtype != REAL:
+            raise invalid("state", "must hold real numbers", results._rows.dtype)
+        made, layout, batch = RowMotion(), self._program.outputs, results._batch
         assert layout is not None  # for the type checker: there are rows
-        made._values, *made._tensors = layout.split(made._table.T, batch)
+        made._results = results
+        made._values, *made._tensors = layout.split(results._rows, batch)
         starts = (self._first + 9 * k for k in range(len(self.turned)))
         made.R = [np.swapaxes(made._values[..., a : a + 9].reshape(*batch, 3, 3), -1, -2) for a in starts]
         self._read(made)
@@ -174,11 +146,9 @@ class RowEvaluator:
         chosen = [T[(..., self._select, *(slice(None),) * n)] for n, T in enumerate(made._tensors, 1)]
         for name, T in zip("GHD", self.transfer.in_coordinates(chosen, ranks), strict=False):
             setattr(made, name, T)
-        if made._batch == ():
-            axes = made._values[self._first :]
-            made.table = (
-                made._table.T[0] if self._views else np.concatenate((made.value, axes, made.G.reshape(-1)))
-            )
+        if made._results._batch == ():
+            axes, T = made._values[self._first :], made._results._rows[0]
+            made.table = T if self._views else np.concatenate((made.value, axes, made.G.reshape(-1)))
 
     @property
     def scaling(self) -> Scaling:
@@ -195,7 +165,7 @@ class RowFeedback:
 
     Parameters
     ----------
-    rows : RowEvaluator
+    rows : MovingRows
         The P rows.
     gains : (P, 2 P)
         Gains of errors, then of their rates.
@@ -206,7 +176,7 @@ class RowFeedback:
     """
 
     def __init__(
-        self, rows: RowEvaluator, gains: np.ndarray, null_damping: float = 0.0, measured: bool = False
+        self, rows: MovingRows, gains: np.ndarray, null_damping: float = 0.0, measured: bool = False
     ) -> None:
         self._given = rows, gains, null_damping, measured
         P, M, turned = (
@@ -274,6 +244,8 @@ def parse_rotation(key: str, name: str, given: Any) -> np.ndarray:
 
 def _rates(G: np.ndarray, qd: Any) -> np.ndarray:
     plain = type(qd) is np.ndarray and qd.dtype is REAL
+    if plain and G.ndim == 2 and qd.shape == G.shape[1:] and sum(map(abs, qd.tolist())) < ARGUMENT_MAX:
+        return G.dot(qd)
     v = qd if plain else real_array("qd", qd, G.shape[-1], finite=False)
     if v.shape[-1:] != G.shape[-1:]:
         raise invalid("qd", f"must have shape (..., {G.shape[-1]})", v.shape)
@@ -298,8 +270,8 @@ class PoseMotion:
         Jacobian of the twist.
     """
 
-    def __init__(self, evaluator: PoseEvaluator, rows: RowMotion) -> None:
-        self._evaluator, self._rows = evaluator, rows
+    def __init__(self, task: PoseTask, rows: RowMotion) -> None:
+        self._task, self._rows, self._results = task, rows, rows._results
 
     @property
     def p(self) -> np.ndarray:
@@ -338,10 +310,10 @@ class PoseMotion:
         >>> now.error(m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.3]).pose("link6")).round(3)[3:].tolist()
         [0.086, -0.022, 0.045]
         """
-        return self._evaluator._error(self._rows, *parse_pose("target", self._evaluator._part, target))
+        return self._task._error(self._rows, *parse_pose("target", self._task._part, target))
 
     def __repr__(self) -> str:
-        return f"pose of {self._evaluator.names[0]}, batch {self.G.shape[:-2]}"
+        return f"pose of {self._task.names[0]}, batch {self.G.shape[:-2]}"
 
 
 def one_part(tree: Tree, of: str | Iterable[str]) -> Body | Frame:
@@ -352,35 +324,30 @@ def one_part(tree: Tree, of: str | Iterable[str]) -> Body | Frame:
     return frame_part(tree, names[0])
 
 
-class PoseEvaluator(Evaluator):
-    """Evaluator of the pose and the twist of a frame or body, and of errors to a target."""
+class PoseTask:
+    """Pose and twist of a frame or body, and errors to a target; `motion` is that of its evaluator."""
 
     question, motion = "pose", ("qd",)
 
     def __init__(
         self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | None = None
     ) -> None:
-        part = one_part(model.tree, of)
-        self._model, self.names, self._part = model, (part.name,), part
-        self._rows = RowEvaluator(model, part.name, wrt)
-        self._transfer = self._rows.transfer
+        self._part = one_part(model.tree, of)
+        self.names, self._rows = (self._part.name,), MovingRows(model, self._part.name, wrt)
         from kic.kernels.row_feedback import rotation_vector
 
         self._vector = rotation_vector
 
-    def __call__(  # type: ignore[override]
-        self, state: Any, qd: Any = None, out: PoseMotion | None = None, check: bool = False
-    ) -> PoseMotion:
-        """Return pose and twist at a state; `out` reuses earlier results."""
-        if check is not False and flag("check", check):
-            self.check(state)
+    def evaluator(self) -> Evaluator[PoseMotion]:
+        """Return the evaluator of this pose."""
+        made: Evaluator[Any] = Tables(self._rows._model, (), program=self._rows._program, task=self)
+        return made
+
+    def __call__(self, results: Results, out: PoseMotion | None, qd: Any = None) -> PoseMotion:
+        """Return pose and twist in results of the tables; `out` reuses earlier results."""
         if out is None:
-            return PoseMotion(self, self._rows(state, qd))
-        if getattr(out, "_evaluator", None) is not self:
-            raise InputError(
-                "`out` must be earlier results of this evaluator, for the same batch.", key="out"
-            )
-        self._rows(state, qd, out._rows)
+            return PoseMotion(self, self._rows(results, None, qd))
+        self._rows(results, out._rows, qd)
         return out
 
     def _error(self, now: RowMotion, p: np.ndarray, R: np.ndarray) -> np.ndarray:

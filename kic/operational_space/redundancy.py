@@ -12,7 +12,6 @@ import numpy as np
 from kic.configuration import Configuration, flat_states, model_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, SingularError, invalid
-from kic.evaluator import PARTS, Results
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Layout
@@ -28,7 +27,7 @@ from kic.numerics.arrays import (
 )
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tolerances import EPS
-from kic.operational_space.operational_space import TaskEvaluator
+from kic.operational_space.operational_space import Task
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import (
     Damping,
@@ -38,6 +37,7 @@ from kic.operational_space.weighting import (
     Weighting,
     task_scaling,
 )
+from kic.transfer.program import BOTH
 
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
@@ -94,7 +94,7 @@ class RedundancyResolution(Printable):
         self._dynamics: Callable[[], Dynamics] | None = None
         self._efforts: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
         # set by an evaluator, which can refill the arrays
-        self._evaluator: Any = None
+        self._task: Any = None
         self._results: Any = None
         self._motion: Any = None
         self._work: Any = None
@@ -201,8 +201,8 @@ _ndarray = np.ndarray
 _REQUEST, _MOTION = 1, 5
 
 
-class RedundancyEvaluator(TaskEvaluator):
-    """Evaluator of the motion of the coordinates that produces a given motion of a task.
+class RedundancyTask(Task):
+    """Motion of the coordinates that produces a given motion of a task.
 
     The rates are those of (4-68). The accelerations have the form (4-71), or follow from the derivative of
     (4-68) for the law "consistent". The arithmetic is in `kic.kernels.redundancy.resolution`.
@@ -216,7 +216,7 @@ class RedundancyEvaluator(TaskEvaluator):
     question = "resolve_redundancy"
     motion = ("ud", "udd", "secondary", "secondary_rate", "qd")
     _entry, _cost_us = "resolution", 3.0
-    _batched, _workspace = frozenset((2, 3, 4, 5, 6, 8, 9)), 7
+    _batched, _workspace, _pivots = frozenset((2, 3, 4, 5, 6, 8, 9)), 7, (2,)
 
     def __init__(
         self,
@@ -235,8 +235,8 @@ class RedundancyEvaluator(TaskEvaluator):
         self._effort, self._order = flag("effort", effort), order
         if effort and order < 2:
             raise InputError("`effort` requires order=2.", key="effort")
-        parts = PARTS if effort else PARTS[:2] if inertia else ()
-        super().__init__(model, task, order, parts, wrt)
+        want = BOTH if effort else lay.WANT_INERTIA if inertia else 0
+        super().__init__(model, task, order, want, wrt)
         P, M = len(self.rows), len(self.coordinates)
         self.weighting = Weighting(weight, law, damping, M)
         if self.weighting.largest:
@@ -256,49 +256,44 @@ class RedundancyEvaluator(TaskEvaluator):
         self._layout = Layout([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
         self._scratch = 2 * P * M + M * P + P * P + 3 * M * M + 3 * P * P + 2 * M + 2 * P
 
-    def __call__(  # type: ignore[override]
+    def _fill_motion(
         self,
-        state: Any,
+        out: RedundancyResolution,
         ud: Any = None,
         udd: Any = None,
         secondary: Any = None,
         secondary_rate: Any = None,
         qd: Any = None,
-        *,
-        out: RedundancyResolution | None = None,
-        check: bool = False,
-    ) -> RedundancyResolution:
-        """Return the motion of the coordinates at a state; `out` reuses earlier results.
+    ) -> None:
+        """Copy the motion of a task into the arguments of the kernel.
 
         `ud` and `udd` (..., P) are rates and accelerations of the task, without accelerations for order 1;
         `secondary` and `secondary_rate` (..., M) are z and ż of the null space, by default zero. Rates `qd`
         (..., M) of the coordinates replace `ud` for the law "instantaneous". For speed the numbers are not
         checked: values that are not finite propagate.
         """
-        found: RedundancyResolution = self._with_tables(state, out, check)
         given = qd is not None
         if (ud is None) != given or (udd is None) != (self._order < 2) or (given and self._order < 2):
             self._raise_motion_error(given, udd)
         if given and self.weighting.consistent:
             raise InputError(_GIVEN_RATES, key="qd")
-        names = "ud", "udd", "qd" if given else "secondary", "secondary_rate"
+        if out._motion is None:
+            out._motion = self._motions.split(out._work[_MOTION], out._results._batch)
         values = ud, udd, qd if given else secondary, secondary_rate
-        for name, value, place in zip(names, values, found._motion, strict=True):
+        for k, place in enumerate(out._motion):
+            value = values[k]
             if value is None:
                 place.fill(0.0)
             elif type(value) is _ndarray and value.shape == place.shape and value.dtype is place.dtype:
                 place[...] = value
             else:
-                self._copy(name, value, place)
-        found._work[_REQUEST] = self._requests[given]
-        self._launch(found._work)
-        return found
+                self._copy("qd" if given and k == 2 else self.motion[k], value, place)
+        out._work[_REQUEST] = self._requests[given]
 
     def _refill(
-        self, state: np.ndarray, udd: np.ndarray, qd: np.ndarray, zd: np.ndarray, out: RedundancyResolution
+        self, udd: np.ndarray, qd: np.ndarray, zd: np.ndarray, out: RedundancyResolution
     ) -> RedundancyResolution:
-        """Return the motion at another state in results `out` of a call with rates `qd`, without checks."""
-        self._tables(state, out=out._results)
+        """Return the motion for new tables, in results `out` of a call with rates `qd`, without checks."""
         motion = out._motion
         motion[1][...], motion[2][...], motion[3][...] = udd, qd, zd
         self._launch(out._work)
@@ -361,11 +356,8 @@ class RedundancyEvaluator(TaskEvaluator):
                 motion[:, start : start + size] = a
         return motion
 
-    def _work(self, T: np.ndarray, K: np.ndarray, members: Any = slice(None)) -> list[Any]:
-        """Return the arguments of the kernel; the last argument receives the results."""
-        if T.dtype.kind == "O":
-            message = "resolve_redundancy() requires a numeric configuration, got symbols."
-            raise InputError(message, key="configuration")
+    def _arguments(self, T: np.ndarray, members: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the place of the request, and the weight, the motion and the damping."""
         damping, matrix = self._damping, self._matrix
         if len(matrix) > 1:
             matrix, damping = matrix[members], damping[members]
@@ -374,18 +366,7 @@ class RedundancyEvaluator(TaskEvaluator):
                 raise InputError(message, key="criterion", got=len(matrix), batch=self.weighting.batch)
         if T.dtype != REAL:
             matrix, damping = matrix.astype(T.dtype), damping.astype(T.dtype)
-        motion = np.empty((len(T), self._motions.width), T.dtype)
-        scratch, pivots = np.empty(self._scratch, T.dtype), np.empty((len(T), 2))
-        table = np.empty((len(T), self._layout.width), T.dtype)
-        return [self._plan, None, T, K, matrix, motion, damping, scratch, pivots, table]
-
-    def _allocate(self, results: Results) -> RedundancyResolution:
-        """Allocate results that are computed from those of rows and dynamics."""
-        work = self._work(results._rows, results._model)
-        out = self.results(work[-1], results._batch)
-        out._evaluator, out._results, out._work = self, results, work
-        out._motion = self._motions.split(work[_MOTION], results._batch)
-        return out
+        return (None,), (matrix, np.empty((len(T), self._motions.width), T.dtype), damping)
 
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
@@ -443,9 +424,9 @@ def resolve(
     f, model = None, model_of(c)
     if isinstance(weight, str) and isinstance(law, str) and damping is None:
         coordinates = None if wrt is None else names_of(wrt, "wrt")
-        key = RedundancyEvaluator, names, weight, law, None, coordinates, False, order
-        f = model.prepared(key, lambda: RedundancyEvaluator(model, *key[1:]))
-    f = f or RedundancyEvaluator(model, names, weight, law, damping, wrt, False, order)
+        key = RedundancyTask, names, weight, law, None, coordinates, False, order
+        f = model.prepared(key, lambda: RedundancyTask(model, *key[1:]))
+    f = f or RedundancyTask(model, names, weight, law, damping, wrt, False, order)
     P, M = len(f.rows), len(f.coordinates)
     _check_motion(motion, f.weighting.consistent)
     sizes = {"ud": P, "udd": P, "uddd": P, "qd": M}
@@ -460,7 +441,7 @@ def resolve(
     )
     if f.weighting.batch and f.weighting.batch != shape:
         whole = np.broadcast_to(f.weighting.matrix, (*shape, M, M))
-        f = RedundancyEvaluator(model_of(c), names, whole, law, damping, wrt, order=order)
+        f = RedundancyTask(model_of(c), names, whole, law, damping, wrt, order=order)
     c = _broadcast_configuration(c, shape)
     given = {k: np.broadcast_to(a, (*shape, a.shape[-1])) for k, a in given.items()}
     problem = _ResolutionProblem(c, f, names, wrt, null_motion, given)
@@ -519,7 +500,7 @@ class _ResolutionProblem:
     def __init__(
         self,
         c: Any,
-        f: RedundancyEvaluator,
+        f: RedundancyTask,
         names: tuple[str, ...],
         wrt: Any,
         null_motion: NullSpaceMotion,
@@ -607,7 +588,7 @@ def _contiguous(states: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _coefficients(
-    c: Any, f: RedundancyEvaluator, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
+    c: Any, f: RedundancyTask, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
 ) -> Coefficients:
     """Compute `RedundancyResolution.coefficients`, NaN for unsolved members."""
     P, M, batch = len(f.rows), len(f.coordinates), c.batch

@@ -14,7 +14,7 @@ from kic.numerics.arguments import is_function, mapping, names_of
 from kic.numerics.arrays import is_scalar, numbers, ordinary, reals
 from kic.numerics.tolerances import EPS
 from kic.operational_space.ellipsoids import manipulability
-from kic.operational_space.pose import RowEvaluator, RowMotion
+from kic.operational_space.pose import MovingRows, RowMotion
 from kic.transfer.compiled_model import CompiledModel
 
 
@@ -361,7 +361,7 @@ class NullSpaceRates:
     def __init__(self, model: CompiledModel, given: Any, of: tuple[str, ...], wrt: Any) -> None:
         self._model, self._of, self._wrt = model, of, wrt
         self._size = model.transfer_for(wrt).size
-        self._prepared: list[tuple[_QuadraticObjective, RowEvaluator]] = []
+        self._prepared: list[tuple[_QuadraticObjective, MovingRows]] = []
         # for objectives whose rows are coordinates: z = offset − slopes · q
         self._offset, self._slopes = np.zeros(self._size), np.zeros(self._size)
         labels = list(model.transfer_for(wrt).labels)
@@ -375,7 +375,7 @@ class NullSpaceRates:
                     self._slopes[k] += one.gain * one._stiffness
                     self._offset[k] += one.gain * one._stiffness * one._rest
                 else:
-                    self._prepared.append((one, RowEvaluator(model, one.names, wrt)))
+                    self._prepared.append((one, MovingRows(model, one.names, wrt)))
             elif isinstance(one, Objective) or is_function(one):
                 self._others.append(one)
             else:
@@ -392,7 +392,7 @@ class NullSpaceRates:
         """Return z (M,) at a state (S,) and coordinates (M,)."""
         z: np.ndarray = self._offset - self._slopes * q
         for k, (objective, rows) in enumerate(self._prepared):
-            self._last[k] = now = rows(state, out=self._last.get(k))
+            self._last[k] = now = rows.at(state, self._last.get(k))
             z += objective._slope(now.G, rows.shortest(now.value - objective._rest))
         if self._others:
             c = self._configuration(state)

@@ -63,8 +63,8 @@ from kic.numerics.rotations import (
     vector_from_matrix,
 )
 from kic.numerics.tolerances import CONDITION_MAX
-from kic.operational_space.pose import RowEvaluator, RowFeedback, RowMotion
-from kic.operational_space.redundancy import RedundancyEvaluator
+from kic.operational_space.pose import MovingRows, RowFeedback, RowMotion
+from kic.operational_space.redundancy import RedundancyTask
 from kic.operational_space.secondary_objectives import NullSpaceRates
 from kic.simulation.reference import Desired, Reference
 
@@ -274,7 +274,7 @@ class _RowControl(Control):
         super().__init__(mechanism, wrt=wrt)
         model, size = self._model, len(self.coordinates)
         self._reference = Reference(model, reference)
-        self._rows = RowEvaluator(model, (*self._reference.names, *forces), self._wrt)
+        self._rows = MovingRows(model, (*self._reference.names, *forces), self._wrt)
         self.rows = self._rows.labels
         moved = self._reference.size
         if len(set(self.rows)) < len(self.rows) or len(self.rows) - moved != len(forces):
@@ -305,9 +305,10 @@ class _RowControl(Control):
             message = f"`{key}` requires fewer rows than the {size} degrees of freedom. Leave it out."
             raise InputError(message, key=key, dof=size)
         if not square:
-            self._resolve = RedundancyEvaluator(
+            self._resolve = RedundancyTask(
                 model, self.rows, "minimum kinetic energy", "instantaneous", None, self._wrt, True
             )
+            self._tables = self._resolve.tables()
             null = NullSpaceRates(model, secondary, self.rows, self._wrt)
             self._null, self._z = null if null else None, np.zeros(size)
             self._null_damping = 0.0 if null_damping is None else at_least("null_damping", null_damping, 0.0)
@@ -337,7 +338,7 @@ class _RowControl(Control):
         q, qd, state = self._measurement(t, measured)
         want, table, G = self._desired(t, measured), q, cast("Any", None)
         if not self._is_measured:
-            self._now = now = self._rows(state, None, self._now)
+            self._now = now = self._rows.at(state, self._now)
             table, G = now.table, now.G
         z = self._z if self._null is None else self._null(state, q)
         feedback, rate, null = self._feedback(table, want.q, want.R, want.qd, qd, z)
@@ -347,10 +348,11 @@ class _RowControl(Control):
             if not self._is_own:
                 effort = effort.dot(G)
         elif self._resolved is None:
-            self._resolved = self._resolve(state, None, a, None, null, qd)
+            self._resolved = self._resolve(self._tables(state), None, None, a, None, null, qd)
             effort = self._resolved.effort.copy()
         else:
-            effort = self._resolve._refill(state, a, qd, null, self._resolved).effort.copy()
+            self._tables(state, out=self._resolved._results)
+            effort = self._resolve._refill(a, qd, null, self._resolved).effort.copy()
         if force is None:
             return effort
         return effort + (force if G is None else force.dot(G))
@@ -780,7 +782,7 @@ class GravityCompensation(Control):
             raise InputError("Give both `reference` and `kp`, or neither.", key=key)
         if reference is not None:
             self._reference = Reference(self._model, reference)
-            self._rows = RowEvaluator(self._model, self._reference.names, self._wrt)
+            self._rows = MovingRows(self._model, self._reference.names, self._wrt)
             self.rows = self._rows.labels
             self._feedback = RowFeedback(self._rows, _gains(len(self.rows), kp=kp, kd=kd))
         else:
@@ -792,7 +794,7 @@ class GravityCompensation(Control):
         effort: np.ndarray = self._inverse(state, self._rest, self._rest)
         if self._reference is None:
             return effort - self._kd @ qd
-        want, self._now = self._reference(t), self._rows(state, None, self._now)
+        want, self._now = self._reference(t), self._rows.at(state, self._now)
         force = self._feedback(self._now.table, want.q, want.R, want.qd, qd, np.empty(0))[0]
         return effort + force.dot(self._now.G)
 
@@ -1203,16 +1205,16 @@ class _Rows:
     def __init__(self, mechanism: Mechanism, reference: Any, wrt: tuple[str, ...] | None, order: int) -> None:
         model = mechanism._model
         self._reference = Reference(model, reference, max(order, 2))
-        self._evaluator = RowEvaluator(model, self._reference.names, wrt, order)
-        self.labels = self._evaluator.labels
-        _check_square(mechanism, self.labels, len(self._evaluator.coordinates), "resolve_redundancy()")
-        self._are_coordinates = self.labels == self._evaluator.coordinates
+        self._moving = MovingRows(model, self._reference.names, wrt, order)
+        self.labels = self._moving.labels
+        _check_square(mechanism, self.labels, len(self._moving.coordinates), "resolve_redundancy()")
+        self._are_coordinates = self.labels == self._moving.coordinates
 
     def __call__(self, t: float, state: np.ndarray) -> _RowState:
         """Return the rows at a state, with the desired motion at a time."""
-        now, want = self._evaluator(state), self._reference(t)
-        error = self._evaluator.shortest(want.q - now.value)
-        for rows, R, R_now in zip(self._evaluator.turned.values(), want.R, now.R, strict=True):
+        now, want = self._moving.at(state), self._reference(t)
+        error = self._moving.shortest(want.q - now.value)
+        for rows, R, R_now in zip(self._moving.turned.values(), want.R, now.R, strict=True):
             error[rows] = vector_from_matrix(R @ R_now.T)
         return _RowState(want, error, now)
 
@@ -1231,13 +1233,13 @@ class _Rows:
         """
         if self._are_coordinates:
             return u
-        scaling, G = self._evaluator.scaling, at.now.G
+        scaling, G = self._moving.scaling, at.now.G
         s = np.linalg.svd(scaling.scaled(G), compute_uv=False)
         none = s[-1] <= ERROR_FACTOR * float(np.max(scaling.error)) * len(self.labels)
         condition = np.inf if none else s[0] / s[-1]
         if not condition < CONDITION_MAX:
             message = (
-                f"{', '.join(self.labels)} cannot drive {', '.join(self._evaluator.coordinates)} here "
+                f"{', '.join(self.labels)} cannot drive {', '.join(self._moving.coordinates)} here "
                 f"(condition {condition:.1e}). Plan the motion around this configuration, or use other rows."
             )
             raise SingularError(message, names=self.labels, condition=condition)

@@ -19,7 +19,7 @@ from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
-from kic.operational_space.redundancy import RedundancyEvaluator, resolve, tree_rates
+from kic.operational_space.redundancy import RedundancyTask, resolve, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Weight
 from kic.plotting.figures import Picture
@@ -273,7 +273,7 @@ class _PathFollower:
     ) -> None:
         self.model, self.task_path, self.weight, self.wrt = model, task_path, weight, wrt
         self.damping, self.secondary = damping, secondary
-        self.f = RedundancyEvaluator(model, task_path.names, weight, "consistent", damping, wrt, order=1)
+        self.f = RedundancyTask(model, task_path.names, weight, "consistent", damping, wrt, order=1)
         projected = self.f.weighting.metric != lay.UNIT_METRIC
         self.aim = NullSpaceMotion(secondary, len(self.f.coordinates), projected)
         if self.aim.time_dependent:
@@ -294,7 +294,7 @@ class _PathFollower:
         if self.f.weighting.batch and self.f.weighting.batch != shape:
             M = len(self.f.coordinates)
             whole = np.broadcast_to(self.f.weighting.matrix, (*shape, M, M))
-            self.f = RedundancyEvaluator(
+            self.f = RedundancyTask(
                 self.model, self.task_path.names, whole, "consistent", self.damping, self.wrt, order=1
             )
 

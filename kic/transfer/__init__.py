@@ -72,9 +72,9 @@ equation                function
 (4-65) to (4-66)        `kic.Configuration.coefficients`
 (4-67)                  `kic.Configuration.dynamics`
 (4-68) to (4-72)        `kic.Configuration.resolve_redundancy`
-(4-68)                  `kic.operational_space.redundancy.RedundancyEvaluator`
+(4-68)                  `kic.operational_space.redundancy.RedundancyTask`
 (4-69) to (4-70)        `kic.operational_space.weighting.RightInverse`
-(4-71)                  `kic.operational_space.redundancy.RedundancyEvaluator`
+(4-71)                  `kic.operational_space.redundancy.RedundancyTask`
 (4-72)                  `kic.operational_space.weighting.RightInverse.instantaneous`
 (4-73) to (4-75)        `kic.results.RedundancyResolution.dynamics`
 (4-76) to (4-79)        `kic.Configuration.actuator_dynamics`

@@ -857,27 +857,20 @@ class Program:
                 T = out
             else:
                 return None
-            if not type(state) is type(qd) is type(second) is _ndarray:  # no lists, no masks
-                return None
-            if choice is None:
-                try:
-                    scratch = take()
-                except IndexError:
-                    scratch = _empty(places)
-                left = third is not None or entry(plan, numbers, state, applied, qd, second, scratch, T)
-                give(scratch)
-                return None if left else T
-            if series:
-                last = third
-            elif third is None:
-                last = second
-            else:
-                return None
+            if (third is None) is series or not type(state) is type(qd) is type(second) is _ndarray:
+                return None  # lists, masks
             try:
-                scratch, whole = mine = take()
+                mine = take()
             except IndexError:
-                scratch, whole = mine = _empty(places), _empty(shape, np.int64)
-            left = entry(plan, numbers, state, applied, choice, qd, second, last, scratch, whole, T, _BRIEF)
+                mine = _empty(places) if choice is None else (_empty(places), _empty(shape, np.int64))
+            if choice is None:
+                left = entry(plan, numbers, state, applied, qd, second, mine, T)
+            else:
+                scratch, whole = mine
+                last = third if series else second
+                left = entry(
+                    plan, numbers, state, applied, choice, qd, second, last, scratch, whole, T, _BRIEF
+                )
             give(mine)
             return None if left else T
 
@@ -936,11 +929,8 @@ def output_motion_function(
     take, give = free.pop, free.append
 
     def run(state: Any, qd: Any, qdd: Any, qddd: Any, out: Any) -> Any:
-        qd, qdd, qddd = (
-            rest if qd is None else qd,
-            rest if qdd is None else qdd,
-            rest if qddd is None else qddd,
-        )
+        qd, qdd = rest if qd is None else qd, rest if qdd is None else qdd
+        qddd = rest if qddd is None else qddd
         if out is not None or not type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
             return None
         try:

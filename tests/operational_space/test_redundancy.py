@@ -782,7 +782,8 @@ def test_symbols_and_missing_mass() -> None:
 
 def test_scratch_is_that_of_the_kernel() -> None:
     from kic.kernels import redundancy as resolution
+    from kic.operational_space.redundancy import RedundancyTask
 
     for name, task in TASKS.items():
-        f = kic.load(name).prepare.resolve_redundancy(task.split())
+        f = RedundancyTask(kic.load(name)._model, task.split())
         assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.names))[-1]

@@ -12,6 +12,14 @@ import kic
 from kic.export.export import ExportOptions, Exports
 from kic.prepared import Evaluators
 
+ARGUMENTS = {
+    "inverse_dynamics": "qd qdd",
+    "forward_dynamics": "qd effort",
+    "motion": "qd qdd qddd",
+    "pose": "qd",
+    "position": "values",
+    "resolve_redundancy": "ud udd secondary secondary_rate qd",
+}
 QUESTIONS = {name for name in vars(Evaluators) if name[0] != "_"}
 
 
@@ -83,3 +91,34 @@ def test_questions_pickle() -> None:
     assert f(c.state, [1.0], [2.0]) == m.prepare.inverse_dynamics()(c.state, [1.0], [2.0])
     asked = pickle.loads(pickle.dumps(m.export.dynamics()))
     assert asked.to_numpy()(c.state)["load"] == m.export.dynamics().to_numpy()(c.state)["load"]
+
+
+@pytest.mark.parametrize("name", sorted(QUESTIONS))
+def test_arguments_of_evaluators_have_names(name: str) -> None:
+    """Arguments are given by position or by name; errors list the names."""
+    m = kic.load("five-bar")
+    of = {
+        "of": {"pose": "coupler", "resolve_redundancy": "tip.x", "operational_space": "tip.x"}.get(
+            name, "tip"
+        )
+    }
+    prepare = getattr(m.prepare, name)
+    f = prepare(**of) if "of" in inspect.signature(prepare).parameters else prepare()
+    names = tuple(ARGUMENTS.get(name, "").split())
+    assert (*inspect.signature(f).parameters,) == ("state", *names, "out", "check")
+    assert f.motion == names
+    state, given = m.at().state, {key: np.full(2, 0.1) for key in names[:3]}
+    if name == "position":
+        given = {"values": [0.9, 0.6]}
+    if name == "resolve_redundancy":
+        given = {"ud": [0.1], "udd": [0.2], "secondary": [0.3, 0.4]}
+    by_name, by_place = f(state, check=True, **given), f(state, *given.values())
+    key = {"operational_space": "mu", "resolve_redundancy": "qdd", "pose": "twist"}.get(name)
+    key = key or ("tip" if "coefficients" in name else "I" if name == "dynamics" else None)
+    one, two = (getattr(found, key) if key else found for found in (by_name, by_place))
+    np.testing.assert_array_equal(*((one.H, two.H) if key == "tip" else (one, two)))
+    for wrong in ("tau", *names[:1]):
+        with pytest.raises(TypeError, match=wrong):
+            f(state, *given.values(), **{wrong: 1.0})
+    with pytest.raises(TypeError):
+        f(state, *[np.zeros(1)] * (len(names) + 1))
