@@ -726,7 +726,7 @@ class Motions(Evaluator[Any]):
         try:
             made = self._one(state, qd, second, third, out)
             if made is not None:
-                return made
+                return made if out is None or made is out else stored(made, out)
         except Exception:  # the first call, batches, other scalars
             if self._one is None:
                 self._one = self._function()

@@ -906,7 +906,8 @@ def output_motion_function(
     """Return a fast version of `output_motion` for one real state (S,) and rates (m,).
 
     Rates are zero if they are None. It accepts only contiguous one-dimensional arrays of float64, and raises
-    a TypeError for others. It returns None if `output_motion` must be called instead.
+    a TypeError for others. It returns None if `output_motion` must be called instead. Its last argument is
+    ignored.
     """
     query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
     rows, mobile = query.layout.rows, tree.size
@@ -928,10 +929,10 @@ def output_motion_function(
     free: list[tuple[np.ndarray, ...]] = []
     take, give = free.pop, free.append
 
-    def run(state: Any, qd: Any, qdd: Any, qddd: Any, out: Any) -> Any:
+    def run(state: Any, qd: Any, qdd: Any, qddd: Any, _: Any) -> Any:
         qd, qdd = rest if qd is None else qd, rest if qdd is None else qdd
         qddd = rest if qddd is None else qddd
-        if out is not None or not type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
+        if not type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
             return None
         try:
             mine = take()
