@@ -20,7 +20,7 @@ BOUNDS = {
     "inverse_dynamics": (9, 5, 5),
     "forward_dynamics": (9, 5, 5),
     "motion": (44, 10, 23),
-    "operational_space": (26, 8, 18),
+    "operational_space": (27, 8, 18),
     "resolve": (63, 13, 40),
     "joint_forces": (63, 12, 35),
     "linearize": (189, 17, 73),

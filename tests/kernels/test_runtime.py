@@ -332,7 +332,7 @@ def test_kernels_keep_nothing() -> None:
     for evaluator, at in ((prepared, state), (elsewhere, loop.at().state)):
         out = evaluator(evaluator_state := at.copy())
         evaluator(evaluator_state, out=out)
-        for entry, arguments in out._calls:
+        for entry, arguments in out._reuse[-1]:
             arrays = [a for a in arguments if isinstance(a, np.ndarray)]
             before = [sys.getrefcount(a) for a in arrays]
             contents = [a.copy() for a in arrays]

@@ -121,8 +121,9 @@ class System:
 
     def __call__(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values of the rows in use and the scaled Jacobian at a state (S,)."""
-        F, value = np.zeros((self.size, lay.FRAME_WIDTH)), np.zeros(self.height)
-        g, W = np.zeros((self.height, self.size)), np.zeros((self.size, self.size))
+        F, W = np.zeros((self.size, lay.FRAME_WIDTH)), np.zeros((self.size, self.size))
+        value = np.zeros(self.height * (1 + self.size))
+        g = value[self.height :].reshape(self.height, self.size)
         tables = self.cols, self.geometry, self.items, self.vectors, self.rest, self.choice, self.count
         newton.evaluate(*tables, state[None], 0, F, value, g, W)
         return value[self.choice[lay.USED_ROW, : self.size]], W
