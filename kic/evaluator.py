@@ -197,17 +197,21 @@ class Evaluator(ABC, Generic[Made]):
         with batch_indices(range(len(states)), batch):
             return self._transfer.condition(states, self._model.real.closure).reshape(batch)
 
-    def _begin(self, state: Any, motion: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Check the state if requested, and return all arguments after it by position."""
-        check, places, given = named.pop("check", False), self.motion, list(motion)
-        while given and given[-1] is None:
-            given.pop()
-        known = dict(zip(places, given, strict=False))
-        if len(given) > len(places) or not known.keys().isdisjoint(named) or not named.keys() <= {*places}:
-            raise TypeError(wrong_arguments(self, (state, *given), named))
-        if check is not False and flag("check", check):
-            self.check(state)
-        return tuple(map((known | named).get, places))
+    def _by_place(self, state: Any, motion: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Return all arguments after the state by position; those that are not given are None."""
+        places, count = self.motion, len(motion)
+        if not motion and (*named,) == places:  # the usual case is fast
+            return (*named.values(),)
+        given = [*motion, *[None] * (len(places) - count)]
+        for name, value in named.items():
+            k = places.index(name) if name in places else -1
+            if k < count:
+                count = len(places) + 1
+                break
+            given[k] = value
+        if count > len(places):
+            raise TypeError(wrong_arguments(self, (state, *motion), named))
+        return tuple(given)
 
     def __repr__(self) -> str:
         of = f" of {', '.join(self.names)}" if self.names else ""
@@ -406,19 +410,18 @@ class Tables(Evaluator[Results]):
         """Scaling: typical sizes of rows and coordinates, and the error of rows at regular configurations."""
         return self._program.scaling
 
-    def __call__(self, state: Any, *motion: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
         """Return the results at a state, stored in earlier results `out` if given."""
-        if named:
-            motion = self._begin(state, motion, named)
+        if check is not False and flag("check", check):
+            self.check(state)
+        if named or len(motion) > len(self.motion):
+            motion = self._by_place(state, motion, named)
         task, held = self._task, out
-        if task is None:
-            if motion:
-                self._begin(state, motion, {})
-        elif out is not None:
-            if getattr(out, "_task", None) is not task:
+        if task is not None and out is not None:
+            held = getattr(out, "_results", None)
+            if held is None or out._task is not task:
                 message = "`out` must be earlier results of this evaluator, for the same batch."
                 raise InputError(message, key="out")
-            held = out._results
         # one real state is the hot path
         if type(state) is not _ndarray or state.shape != self._one or state.dtype is not REAL:
             held = self._general(state, held)
@@ -653,15 +656,15 @@ def stored(made: Made, out: Any) -> Made:
     """Return an array or a tuple of arrays, copied into earlier results `out` if given."""
     if out is None:
         return made
-    news: Any = (made,) if isinstance(made, _ndarray) else made
-    olds = (out,) if isinstance(out, _ndarray) else out
-    if not isinstance(out, type(made)) or any(
-        old.shape != new.shape or old.dtype != new.dtype for old, new in zip(olds, news, strict=True)
-    ):
-        kind = "an array" if isinstance(made, _ndarray) else "earlier results"
-        raise invalid("out", f"must be {kind} of {news[0].dtype} and shape {news[0].shape}", out)
-    if not all(old.flags.writeable for old in olds):
-        raise InputError("`out` must be writable, got a read-only array.", key="out")
+    single = isinstance(made, _ndarray)
+    news: Any = (made,) if single else made
+    olds: Any = (out,) if single else out if isinstance(out, type(made)) else [out] * len(news)
+    for old, new in zip(olds, news, strict=True):
+        if not isinstance(old, _ndarray) or old.shape != new.shape or old.dtype != new.dtype:
+            kind = "an array" if single else "earlier results, arrays"
+            raise invalid("out", f"must be {kind} of {new.dtype} and shape {new.shape}", old)
+        if not old.flags.writeable:
+            raise InputError("`out` must be writable, got a read-only array.", key="out")
     for old, new in zip(olds, news, strict=True):
         old[...] = new
     given: Made = out
@@ -710,28 +713,22 @@ class Motions(Evaluator[Any]):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_one": None, "_terms_of_one": None}
 
-    def __call__(  # type: ignore[override]
-        self,
-        state: Any,
-        qd: Any = None,
-        second: Any = None,
-        third: Any = None,
-        *,
-        out: Any = None,
-        **named: Any,
-    ) -> Any:
+    def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
         """Return results (..., n), stored in earlier results `out` if given; `motion` has the arguments."""
+        if check is not False and flag("check", check):
+            self.check(state)
         if named:
-            qd, second, third, *_ = *self._begin(state, (qd, second, third), named), None
+            motion = self._by_place(state, motion, named)
+        one = self._one
+        if one is None:
+            self._one = one = self._function()
         try:
-            made = self._one(state, qd, second, third, out)
+            made = one(state, out, *motion)
             if made is not None:
                 return made if out is None or made is out else stored(made, out)
-        except Exception:  # the first call, batches, other scalars
-            if self._one is None:
-                self._one = self._function()
-                return self(state, qd, second, third, out=out)
-        states, rates, given = self._members(state, (qd, second, third))
+        except Exception:  # batches, other scalars
+            pass
+        states, rates, given = self._members(state, motion)
         if self._of:
             made = output_motion(self._model, self._transfer, self._of, states, rates, **given)
         else:
@@ -747,7 +744,7 @@ class Motions(Evaluator[Any]):
     def _members(self, state: Any, motion: tuple[Any, ...]) -> tuple[Any, Any, dict[str, Any]]:
         """Return states (B, S), motions (B, m), and the batch, the mask and the indices of their members."""
         state = checked_state(self._model, state)
-        given = dict(zip(self.motion, self._begin(state, motion, {}), strict=True))
+        given = dict(zip(self.motion, self._by_place(state, motion, {}), strict=True))
         states, rates, batch = flat_members(
             self._transfer.size, state.shape[:-1], one_batch_axis(state), given, finite=False
         )
@@ -766,7 +763,7 @@ class Motions(Evaluator[Any]):
         size, program = self._transfer.size, self._program
         if state.ndim == 1:
             self._terms_of_one = self._terms_of_one or program.motion_function(program.width)
-            T = self._terms_of_one(state, qd, effort)
+            T = self._terms_of_one(state, None, qd, effort)
             if T is not None:
                 I = T[2 * size : -2].reshape(size, size)
                 return MotionTerms(T[:size], T[size : 2 * size], I, T[-2], T[-1])

@@ -108,7 +108,10 @@ class Evaluators(Questions):
         return Motions(self._model, "forward_dynamics", wrt)
 
     def motion(self, of: _Names, *, wrt: _Names | None = None) -> Evaluator[OutputMotion]:
-        """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``."""
+        """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``.
+
+        Rates that are None are zero.
+        """
         return Motions(self._model, "motion", wrt, of=of)
 
     def operational_space(self, of: _Names, *, wrt: _Names | None = None) -> Evaluator[OperationalSpace]:
@@ -155,7 +158,10 @@ class Evaluators(Questions):
     ) -> Evaluator[RedundancyResolution]:
         """Return an evaluator of rates and, with `order` 2, accelerations for a motion of rows `of`.
 
-        With `effort`, the efforts are evaluated as well.
+        With `effort`, the efforts are evaluated as well. Its arguments `ud` and `udd` (..., P) are rates and
+        accelerations of the task, without accelerations for order 1. The null space follows `secondary` and
+        `secondary_rate` (..., M), z and ż, by default zero. Rates `qd` (..., M) of the coordinates replace
+        `ud` for the law "instantaneous". These numbers are not checked.
         """
         from kic.operational_space.redundancy import RedundancyTask
 

@@ -103,7 +103,7 @@ def differences(results: dict[str, np.ndarray]) -> list[str]:
         rtol = max([RTOL, *(x for name, (x, _) in LOOSE_RTOL.items() if fnmatch(key, name))])
         if was != text and key not in ARBITRARY:
             found.append(f"{key} was {was}, is {text}")
-        elif not np.abs(np.subtract(old, new)).max() <= rtol * sizes[question_of(key)]:
+        elif not np.abs(np.subtract(old, new)).max() <= rtol * max(old[0], SHARE * sizes[question_of(key)]):
             found.append(f"{key} was {old}, is {new}")
     return found
 

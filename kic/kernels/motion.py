@@ -395,7 +395,7 @@ def motion_in_coordinates(
     W = table(scratch, endg, mobile, mobile)
     R, late, efforts = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endefforts]
     A, Y, I, L = scratch[endefforts:endA], scratch[endA:endY], scratch[endY:], scratch[endY + size * size :]
-    pivots, ends = whole[0], whole[1]
+    pivots, ends, lowest = whole[0], whole[1], first_pass(cols, order)
     for k in range(lay.SERIES_WIDTH):
         V[0, k] = 0
     doubtful, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, lay.STATE_SIZE])
@@ -424,7 +424,7 @@ def motion_in_coordinates(
             clear_range(x, k * mobile, mobile)
             clear_range(t, 0, 4 * height)
             if k > 0:
-                for n in range(first_pass(cols, k + 1), k + 2):
+                for n in range(min(lowest, k + 1), k + 2):
                     frame_series(cols, F, x, V, n)
                 for i in range(items.shape[0]):
                     motion_item(cols, F, V, x, items, vectors, i, states, b, k + 1, t, height)
@@ -527,6 +527,7 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
     items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
     endF, not_finite = mobile * lay.FRAME_WIDTH, 0
     endV, endx = output_scratch(plan)
+    lowest = first_pass(cols, order)
     F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
     x, states = scratch[endV:endx], table(states, 0, count, length)
     for k in range(lay.SERIES_WIDTH):
@@ -537,7 +538,7 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
         copy_range(x, 0, first, b * mobile, mobile)
         copy_range(x, mobile, second, b * mobile, mobile)
         copy_range(x, 2 * mobile, third, b * mobile, mobile)
-        for k in range(first_pass(cols, order), order + 1):
+        for k in range(lowest, order + 1):
             frame_series(cols, F, x, V, k)
         t = T[b * width : (b + 1) * width]
         clear_range(t, 0, width)

@@ -84,7 +84,7 @@ def frame_series(cols, F, x, V, order):
 
 @helper
 def first_pass(cols, order):
-    """Return the lowest order of the calls of `frame_series` that compute an order, from this one on."""
+    """Return the first order for which `frame_series` is called to obtain `order`; 2 for reversed balls."""
     for n in range(cols.shape[0]):
         if cols[n, lay.KIND] == lay.BALL and cols[n, lay.LO] > cols[n, lay.GROUP]:
             return min(order, 2)

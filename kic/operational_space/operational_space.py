@@ -96,14 +96,14 @@ class Task(ABC):
 
     def evaluator(self) -> Evaluator[Any]:
         """Return the evaluator of this task."""
-        return self.tables(self)
+        return Tables(self._model, (), program=self.tables()._program, task=self)
 
-    def tables(self, task: Any = None) -> Tables:
-        """Return the evaluator of the tables of this task, or of the task."""
-        return Tables(self._model, (), program=self._model.program(self._transfer, *self._asked), task=task)
+    def tables(self) -> Tables:
+        """Return the evaluator of the rows and dynamics from which the task is computed."""
+        return Tables(self._model, (), program=self._model.program(self._transfer, *self._asked))
 
     def __call__(self, results: Results, out: Any, *motion: Any) -> Any:
-        """Return the results for those of the tables and arguments `motion`; `out` reuses earlier results."""
+        """Return the task for results of rows and dynamics along a motion; `out` reuses earlier ones."""
         if out is None:
             out = self._allocate(results)
         self._fill_motion(out, *motion)

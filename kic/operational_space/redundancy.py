@@ -265,13 +265,7 @@ class RedundancyTask(Task):
         secondary_rate: Any = None,
         qd: Any = None,
     ) -> None:
-        """Copy the motion of a task into the arguments of the kernel.
-
-        `ud` and `udd` (..., P) are rates and accelerations of the task, without accelerations for order 1;
-        `secondary` and `secondary_rate` (..., M) are z and ż of the null space, by default zero. Rates `qd`
-        (..., M) of the coordinates replace `ud` for the law "instantaneous". For speed the numbers are not
-        checked: values that are not finite propagate.
-        """
+        """Copy the motion of a task into the arguments of the kernel; see `Evaluators.resolve_redundancy`."""
         given = qd is not None
         if (ud is None) != given or (udd is None) != (self._order < 2) or (given and self._order < 2):
             self._raise_motion_error(given, udd)

@@ -832,8 +832,8 @@ class Program:
     def motion_function(self, width: int) -> Callable[..., Any]:
         """Return the function that runs the kernel for one real state along a motion.
 
-        Its arguments are the state, two rates, q⃛ for third-order series, and an array (`width`,) for the
-        result, by default a new one. It returns the result, or None if the kernel writes none. It accepts
+        Its arguments are the state, an array (`width`,) for the result or None for a new one, two rates, and
+        q⃛ for third-order series. It returns the result, or None if the kernel writes none. It accepts
         only contiguous one-dimensional arrays of float64, and returns None or raises a TypeError for others.
         """
         transfer, query, size = self.transfer, self.queries[0], self.transfer.size
@@ -850,7 +850,7 @@ class Program:
         free: list[Any] = []
         take, give, shape = free.pop, free.append, (2, transfer.tree.size)
 
-        def run(state: Any, qd: Any, second: Any, third: Any = None, out: Any = None) -> Any:
+        def run(state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None) -> Any:
             if out is None:
                 T = _empty(width)
             elif len(out) == width:
@@ -906,8 +906,8 @@ def output_motion_function(
     """Return a fast version of `output_motion` for one real state (S,) and rates (m,).
 
     Rates are zero if they are None. It accepts only contiguous one-dimensional arrays of float64, and raises
-    a TypeError for others. It returns None if `output_motion` must be called instead. Its last argument is
-    ignored.
+    a TypeError for others. It returns None if `output_motion` must be called instead. Results are new arrays,
+    not `out`.
     """
     query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
     rows, mobile = query.layout.rows, tree.size
@@ -929,7 +929,7 @@ def output_motion_function(
     free: list[tuple[np.ndarray, ...]] = []
     take, give = free.pop, free.append
 
-    def run(state: Any, qd: Any, qdd: Any, qddd: Any, _: Any) -> Any:
+    def run(state: Any, out: Any, qd: Any = None, qdd: Any = None, qddd: Any = None) -> Any:
         qd, qdd = rest if qd is None else qd, rest if qdd is None else qdd
         qddd = rest if qddd is None else qddd
         if not type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
@@ -943,7 +943,7 @@ def output_motion_function(
         left, T = 0, _empty(4 * height)
         first, second, third = (qd, qdd, qddd) if plain else orders
         if series is not None:
-            left = len(qddd) - size or series(state, qd, qdd, qddd, φ) is None
+            left = len(qddd) - size or series(state, φ, qd, qdd, qddd) is None
         elif not plain:
             if not all(a.shape == (size,) and a.dtype is REAL for a in (qd, qdd, qddd)):
                 return None

@@ -7,6 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from raising import raises
 
 import kic
 from kic.export.export import ExportOptions, Exports
@@ -120,5 +122,15 @@ def test_arguments_of_evaluators_have_names(name: str) -> None:
     for wrong in ("tau", *names[:1]):
         with pytest.raises(TypeError, match=wrong):
             f(state, *given.values(), **{wrong: 1.0})
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"\(\) takes "):
         f(state, *[np.zeros(1)] * (len(names) + 1))
+
+
+def test_tasks_may_have_names_of_results() -> None:
+    """Results of a task are not named after its rows, in contrast to those of coefficients and dynamics."""
+    m = kic.load("five-bar").add(kic.Point("load", "coupler", at=(1.0, 1.0, 0.0)))
+    c = m.at()
+    found = m.prepare.operational_space("load.x")(c.state)
+    assert_allclose(found.Lambda, c.operational_space("load.x").Lambda, 1e-12)
+    with raises(kic.InputError, name="load"):
+        m.prepare.coefficients_and_dynamics("load")
