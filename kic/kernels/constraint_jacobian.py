@@ -62,7 +62,7 @@ def gradient(cols, F, items, vectors, i, states, b, t, rows):
                 t[rows + (row + c) * mobile + n] = v[c]
         else:
             x = dot(u, v)
-            if sign < 0 and affects(cols, n, lay.DIRECTION) and (kind == lay.DOT2 or kind == lay.DOT1):
+            if sign < 0 and kind > lay.DISTANCE and affects(cols, n, lay.DIRECTION):
                 x += dot(cross(take(F, n, lay.AXIS), u), gap)
             t[rows + row * mobile + n] = x
 
