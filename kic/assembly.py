@@ -20,9 +20,7 @@ from kic.description.parts import Body, Frame, Joint, Point
 from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, ModelError, either, invalid, short_repr, unfinished_type, unknown
-from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import (
-    CLOSED,
     all_closure_rows,
     closure_items,
     contact_axes,
@@ -31,7 +29,7 @@ from kic.kinematics.closure_rows import (
     facing_rows,
     spin_axis,
 )
-from kic.kinematics.items import heights
+from kic.kinematics.items import CLOSED, COSINE, LENGTH, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
@@ -156,9 +154,8 @@ class _Residuals:
         self.rows = replace(plain_rows(tree, items), offsets=(*offsets, *constant))
         self.query = output_query(tree, self.rows, 1)
         item_of = self.rows.item_of
-        kinds = self.rows.items[item_of, lay.ITEM]
-        self.is_length = np.isin(kinds, (lay.POINT, lay.DOT2, lay.DISTANCE))
-        self.is_cosine = kinds == lay.DOT1
+        kinds = self.rows.kinds[item_of]
+        self.is_length, self.is_cosine = LENGTH[kinds], COSINE[kinds]
         self.row_scale = row_scales(tree, self.rows, self.length)
         self.scale = column_scales(tree, self.length)
         # joints that move both bodies together cannot close a gap between them

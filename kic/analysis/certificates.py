@@ -34,14 +34,14 @@ import numpy as np
 
 from kic.analysis.complex_paths import REAL_ATOL, Tracker
 from kic.kernels import layout as lay
-from kic.kinematics.items import Item
+from kic.kinematics.items import COSINE, LINEAR, PRODUCT, WEIGHTED, Item, axes_of
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import difference
 from kic.numerics.progress import Bar
 from kic.numerics.rotations import product
 from kic.numerics.tolerances import EPS
-from kic.transfer.constraint_system import LINEAR, joined
+from kic.transfer.constraint_system import joined
 
 # rounding error of a frame or a row, in eps times norms, for each link: products of complex matrices in
 # Frobenius norm, sines and cosines, sums
@@ -51,9 +51,8 @@ SERVED = (
     lay.POINT, lay.WEIGHTED_POINT, lay.DIRECTION, lay.DISTANCE, lay.DOT1, lay.DOT2, lay.COORDINATE,
     lay.PLANE_ANGLE, lay.LINEAR_TERM,
 )  # fmt: skip
-# halved products r @ HALF_TURNS[k] of the k-th unit vector with r; unit vectors
+# halved products r @ HALF_TURNS[k] of the k-th unit vector with r
 HALF_TURNS = np.cross(np.eye(3)[:, None], np.eye(3)) / 2
-UNIT = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 # states that are tested at once, because tables are large
 STATES_AT_ONCE = 256
 # nodes of a tube in its parameter, between −1 and 1; bounds of the sum of the moduli of their Lagrange
@@ -99,7 +98,7 @@ class Certificates:
         t = self.closure.transfer
         self.system, self.tree = t.system, t.tree
         tree, rows = t.tree, t.system.rows
-        kinds = rows.items[:, lay.ITEM]
+        kinds = rows.kinds
         self.frames = frames = np.maximum(rows.items[:, [lay.FRAME_B, lay.FRAME_A]], -1)
         sides = tree.paths[frames]
         self.mask = sides & ~sides[:, ::-1]  # (n, 2, M): columns that move one end, not the other
@@ -107,9 +106,9 @@ class Certificates:
         whole = (kinds != lay.COORDINATE) | (tree.cols[frames[:, 0], lay.KIND] != lay.BALL)
         self.is_served = bool((np.isin(kinds, SERVED) & whole).all())
         # items: squares of the gap; of directions, of two of them; products with a third; moved by the second
-        self.linear, self.squared, self.along = LINEAR[kinds], kinds == lay.DISTANCE, kinds == lay.DOT2
-        self.paired = kinds == lay.DOT1
-        self.pointing, self.carried = self.paired | (kinds == lay.DIRECTION), self.paired | self.along
+        self.linear, self.squared = LINEAR[kinds], kinds == lay.DISTANCE
+        self.pointing, self.carried = COSINE[kinds], PRODUCT[kinds]
+        self.paired, self.along = self.pointing & self.carried, ~self.pointing & self.carried
         size, count = tree.size, len(kinds)
         self.placed = np.stack([~self.pointing, ~self.pointing, np.zeros(count, dtype=bool)], axis=1)
         self.ends_moved = tree.paths[frames[:, [0, 1, 1]]].reshape(-1, size).T  # (M, 3 n)
@@ -117,15 +116,13 @@ class Certificates:
         for i, side, k in np.argwhere(self.mask):
             behind = np.flatnonzero(self.mask[i, side, k + 1 :])
             self.next[i, side, k] = k + 1 + behind[0] if behind.size else size + 2 * i + side
-        items = [Item(lay.POINT, n) for n in range(size)] + [self._axis(n) for n in range(size)]
-        items += [Item(lay.DIRECTION, n, local_b=e) for n in range(size) for e in UNIT]
+        items = [*map(Item.point, range(size)), *map(self._axis, range(size)), *axes_of(range(size))]
         for item, (b, a) in zip(rows.source, self.frames.tolist(), strict=True):
-            kind = lay.DIRECTION if item.kind in (lay.DIRECTION, lay.DOT1) else lay.POINT
-            items += [Item(kind, b, local_b=item.local_b), Item(kind, a, local_b=item.local_a)]
-            items.append(Item(lay.DIRECTION, a, local_b=item.extra))
+            end = Item.direction if COSINE[item.kind] else Item.point
+            items += [end(b, item.local_b), end(a, item.local_a), Item.direction(a, item.extra)]
         self.places = output_query(tree, plain_rows(tree, items), 1)
         self.ratios = np.abs(np.array([i.extra[:2] for i in rows.source], dtype=complex).reshape(count, 2))
-        self.ratios[~np.isin(kinds, [lay.LINEAR_TERM, lay.WEIGHTED_POINT])] = 1.0, 0.0
+        self.ratios[~WEIGHTED[kinds]] = 1.0, 0.0
         self.item_of = rows.item_of[self.system.picked]
         scale = self.system.item_scale
         self.scale = np.where(self.squared, scale**2, scale)
@@ -139,9 +136,9 @@ class Certificates:
         ball = cols[n, lay.KIND] == lay.BALL
         e = np.eye(3)[n - k if ball else 2]
         if not ball or cols[k, lay.LO] > k:
-            return Item(lay.DIRECTION, n, local_b=tuple(e))
+            return Item.direction(n, e)
         turned = self.tree.geometry[k, lay.TURN0 : lay.DRAWN].reshape(3, 3) @ e
-        return Item(lay.DIRECTION, int(cols[k, lay.PARENT]), local_b=tuple(turned))
+        return Item.direction(int(cols[k, lay.PARENT]), turned)
 
     def _near(self, states: np.ndarray) -> _Near:
         """Return the norms for the series at states (B, S)."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.errors import InputError
 from kic.kernels import layout as lay
-from kic.kinematics.items import Item
+from kic.kinematics.items import OF_COLUMN, Item, axes_of
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.numerics.graphs import components
@@ -67,8 +67,7 @@ class Legs:
         self.of_entry[entries] = of_column[columns]
         for turn, quaternion in tree.ball_slices:
             self.of_entry[quaternion] = of_column[turn.start]
-        axes = [Item(lay.DIRECTION, platform, local_b=tuple(e)) for e in np.eye(3)]
-        rows = plain_rows(tree, [Item(lay.POINT, platform), *axes]) if platform >= 0 else None
+        rows = plain_rows(tree, [Item.point(platform), *axes_of([platform])]) if platform >= 0 else None
         self._pose = None if rows is None else output_query(tree, rows, 1)
         self.place = self.rank = self.starts = np.zeros(0, dtype=np.intp)
         self.modes = np.zeros((0, self.count), dtype=np.intp)
@@ -232,7 +231,7 @@ def _columns_of_legs(closure: Closure, groups: np.ndarray, platform: int) -> np.
         while first and source[first - 1].has_next_term:
             first -= 1
         for item in source[first : last + 1]:
-            if item.kind in (lay.COORDINATE, lay.LINEAR_TERM):
+            if OF_COLUMN[item.kind]:
                 links.append((node, item.frame_b))
             else:
                 ends += [(node, frame) for frame in (item.frame_b, item.frame_a) if frame >= 0]

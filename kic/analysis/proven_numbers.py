@@ -15,6 +15,7 @@ import numpy as np
 
 from kic.description.validation import GROUND
 from kic.kernels import layout as lay
+from kic.kinematics.items import LENGTH, LINEAR, WEIGHTED
 from kic.kinematics.tree import PLANARITY_ATOL, Tree
 from kic.numerics.graphs import components
 from kic.transfer.closure import Closure
@@ -231,9 +232,9 @@ def _planar_joints(closure: Closure) -> Joints | None:
                 return None  # an orientation without a place
         elif item.kind == lay.POINT and len(own) == 2:
             joints.append((a, b, False))
-        elif (item.kind == lay.POINT and len(own) == 1) or item.kind == lay.DOT2:
+        elif LENGTH[item.kind] and not WEIGHTED[item.kind] and len(own) == 1:
             add_link(a, b, True, False)
-        elif item.kind == lay.PLANE_ANGLE:
+        elif LINEAR[item.kind]:  # an angle
             add_link(a, b, True, True)
         else:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from kic.configuration import flat_states, model_of
 from kic.kernels import layout as lay
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, axes_of
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.numerics.arrays import as_array
@@ -66,14 +66,11 @@ def centroidal_momentum(
     tree, masses = model.tree, model.masses
     transfer = model.transfer_for(wrt)
     n = len(masses.names)
-    items = [
-        Item(lay.POINT, int(f), local_b=tuple(x))
-        for f, x in zip(masses.frames, masses.numbers[:, lay.CENTRE : lay.MOMENTS], strict=True)
-    ]
-    items += [Item(lay.OMEGA, int(f)) for f in masses.frames]
+    frames = masses.frames.tolist()
+    items = [*map(Item.point, frames, masses.numbers[:, lay.CENTRE : lay.MOMENTS])]
+    items += map(Item.angular_velocity, frames)
     program = Program(transfer, plain_rows(tree, items), 2)
-    axes_items = [Item(lay.DIRECTION, int(f), local_b=tuple(e)) for f in masses.frames for e in np.eye(3)]
-    axes = output_query(tree, plain_rows(tree, axes_items), 1)
+    axes = output_query(tree, plain_rows(tree, axes_of(frames)), 1)
     batch = configuration.batch
     values, *tensors = configuration._run(program, failures).arrays
     G, H = (

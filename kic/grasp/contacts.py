@@ -14,7 +14,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_axes, spin_axis
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, directions_on
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.numerics.arguments import names_of
@@ -515,19 +515,10 @@ def frames_of(
     if body.reference is None:
         message = f"Body '{held}' must have a reference point for its grasp. Give it `at` (or `com`)."
         raise InputError(message, name=held)
-    pairs = [[tree.frame[name] for name in contact.bodies] for contact in contacts]
-    axes = [contact_axes(contact) for contact in contacts]
-
-    def point(frame: int, at: Any) -> Item:
-        return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, at)))
-
-    def along(frame: int, u: np.ndarray) -> Item:
-        return Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, u)))
-
-    items = [point(tree.frame[held], body.reference)]
-    items += [point(first, c.at) for (first, _), c in zip(pairs, contacts, strict=True)]
-    items += [along(second, u) for (_, second), three in zip(pairs, axes, strict=True) for u in three]
-    items += [along(first, spin_axis(c)) for (first, _), c in zip(pairs, contacts, strict=True)]
+    items = [Item.point_on(tree, held, body.reference)]
+    items += [Item.point_on(tree, c.bodies[0], c.at) for c in contacts]
+    items += [item for c in contacts for item in directions_on(tree, c.bodies[1], contact_axes(c))]
+    items += [item for c in contacts for item in directions_on(tree, c.bodies[0], [spin_axis(c)])]
     query = output_query(tree, plain_rows(tree, items), 1)
     batch, count = states.shape[:-1], len(contacts)
     found = query.arrays(states.reshape(-1, states.shape[-1]))[0]

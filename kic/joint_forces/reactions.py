@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kic.configuration import Configuration, flat_states, model_of
+from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, SingularError, invalid
 from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
-from kic.kernels import layout as lay
-from kic.kinematics.items import Item, heights
+from kic.kinematics.items import Between, Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import output_query
 from kic.numerics.arguments import by_name, flag, names_of
@@ -66,8 +66,8 @@ class Actuators:
         for label in outside:
             body, _, row = label.partition(".")
             if row == "angle":  # rotation about the normal; in spatial motion it is not a coordinate
-                normal = tuple(model.tree.planar_normal)  # type: ignore[arg-type]
-                made, picked = [Item(lay.RELATIVE_OMEGA, free.tree.frame[body], -1, extra=normal)], 0
+                normal = model.tree.planar_normal
+                made, picked = [Between(free.tree, (GROUND, body)).rate(normal)], 0  # type: ignore[arg-type]
             else:
                 rows = make_rows(free.tree, (label,))
                 made, picked = list(rows.source), 0 if rows.select is None else int(rows.select[0])

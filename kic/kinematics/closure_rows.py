@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,43 +11,9 @@ from kic.description.contacts import CONTACT_ROWS, Contact
 from kic.description.parts import Distance, Joint
 from kic.errors import LoopError, unfinished_type
 from kic.kernels import layout as lay
-from kic.kinematics.items import Item, Part, heights, point_item
+from kic.kinematics.items import CLOSED, Between, Ends, Item, Part, heights, summed
 from kic.kinematics.tree import Tree, ball_axes, frame_axes
 from kic.numerics.linalg import unit
-
-# poses (4, 4) of one frame in each of two bodies, in the world of the reference configuration
-Ends = tuple[np.ndarray, np.ndarray]
-# a joint that is closed there is described in the world, whose axes both bodies have
-CLOSED: Ends = (np.eye(4), np.eye(4))
-
-
-class _Between:
-    """Rows between two bodies, from a point and directions of a frame that coincides in both when closed."""
-
-    def __init__(
-        self, tree: Tree, bodies: Iterable[str], at: tuple[float, ...] | None = None, ends: Ends = CLOSED
-    ) -> None:
-        self._tree, self._axes, point = tree, [T[:3, :3] for T in ends], at or (0.0, 0.0, 0.0)
-        self._a, self._b = [tree.frame[body] for body in bodies]
-        self._here, self._there = [
-            tuple(tree.local_point(frame, T[:3, :3] @ point + T[:3, 3]))
-            for frame, T in zip((self._a, self._b), ends, strict=True)
-        ]
-
-    def coincide(self) -> Item:
-        """Return the difference of the point in the two bodies."""
-        return Item(lay.POINT, self._b, self._a, self._there, self._here)
-
-    def in_plane(self, u: np.ndarray) -> Item:
-        """Return the component of the difference of the points along a direction of the first body."""
-        direction = tuple(self._tree.local_vector(self._a, self._axes[0] @ u))
-        return Item(lay.DOT2, self._b, self._a, self._there, self._here, direction)
-
-    def cosine(self, u: np.ndarray, w: np.ndarray) -> Item:
-        """Return the product of a direction of the first body and one of the second."""
-        first = tuple(self._tree.local_vector(self._a, self._axes[0] @ u))
-        second = tuple(self._tree.local_vector(self._b, self._axes[1] @ w))
-        return Item(lay.DOT1, self._b, self._a, second, first)
 
 
 def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
@@ -58,8 +23,8 @@ def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     points. Redundant rows of a loop are kept; a rank decision selects among them. If the loop is open, `ends`
     are the poses in the two bodies of the frame that describes the joint.
     """
-    between = _Between(tree, joint.bodies, joint.at, ends)
-    coincide, in_plane, perpendicular = between.coincide, between.in_plane, between.cosine
+    between = Between(tree, joint.bodies, joint.at, ends)
+    coincide, in_plane, perpendicular = between.coincide, between.distance_along, between.cosine
     axis = unit(joint.axis) if joint.axis else np.array([0.0, 0.0, 1.0])
     x, y, z = frame_axes(axis).T
     parallel = [perpendicular(x, z), perpendicular(y, z)]
@@ -90,7 +55,7 @@ def relative_axes(tree: Tree, bodies: Iterable[str]) -> list[Item]:
 
     The axes are world axes in the reference configuration.
     """
-    between = _Between(tree, bodies)
+    between = Between(tree, bodies)
     return [between.cosine(a, b) for b in np.eye(3) for a in np.eye(3)]
 
 
@@ -103,14 +68,14 @@ def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float 
     for coordinate, ratio in terms:
         n = tree.column[coordinate]
         constant = ratio * tree.geometry[n, lay.DRAWN] if value is None else 0.0 if made else value
-        made.append(Item(lay.LINEAR_TERM, n, extra=(ratio, constant, 0.0), has_next_term=True))
-    return [*made[:-1], replace(made[-1], has_next_term=False)]
+        made.append(Item.coordinate_term(n, ratio, constant))
+    return summed(made)
 
 
 def distance_item(tree: Tree, distance: Distance) -> Item:
     """Return the row of a distance; a fixed distance keeps its value in the reference configuration."""
-    a, b = (point_item(tree, tree.description._point(name)) for name in distance.points)
-    return Item(lay.DISTANCE, b.frame_b, a.frame_b, b.local_b, a.local_b)
+    points = [tree.description._point(name) for name in distance.points]
+    return Item.distance(*[Item.point_on(tree, point.body, point.at) for point in points])
 
 
 def contact_axes(contact: Contact) -> np.ndarray:
@@ -142,8 +107,8 @@ def contact_items(tree: Tree, contact: Contact) -> list[Item]:
     relative to the first.
     """
     n, t1, t2 = contact_axes(contact)
-    between = _Between(tree, contact.bodies[::-1], contact.at)
-    made = {row: between.in_plane(-u) for row, u in (("n", n), ("t1", t1), ("t2", t2))}
+    between = Between(tree, contact.bodies[::-1], contact.at)
+    made = {row: between.distance_along(-u) for row, u in (("n", n), ("t1", t1), ("t2", t2))}
     made["s"] = between.cosine(t1, spin_axis(contact))
     rows = CONTACT_ROWS[contact.type]
     if not made.keys() >= set(rows):
@@ -168,7 +133,7 @@ def facing_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     if shared is None:
         where = "facing_items() in kic/kinematics/closure_rows.py"
         raise unfinished_type("joint", joint.name, joint.type, "shared directions", where)
-    return [_Between(tree, joint.bodies, ends=ends).cosine(u, u) for u in shared]
+    return [Between(tree, joint.bodies, ends=ends).cosine(u, u) for u in shared]
 
 
 def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
@@ -209,59 +174,43 @@ def cut_joint_part(tree: Tree, joint: Joint) -> Part:
 
     Raise `LoopError` for a joint without coordinates.
     """
-    a, b = (tree.frame[body] for body in joint.bodies)
-    between = _Between(tree, joint.bodies, joint.at)
+    between = Between(tree, joint.bodies, joint.at)
     cosine = between.cosine
     axis = unit(joint.axis) if joint.axis else np.zeros(3)
     axis2 = unit(joint.axis2) if joint.axis2 else np.zeros(3)
-    labelled: list[Item] = []
-    auxiliary: list[Item] = []
-    angles: list[tuple[int, float, list[Item]]] = []
-    offsets: list[tuple[int, float]] = []
+    # of each coordinate: its rate, then sine and cosine of its angle
+    made: list[list[Item]] = []
 
-    def add_rotation(frame: int, other: int, u: np.ndarray, pair: list[Item] | None) -> None:
-        """Add the angular rate about u, fixed in `frame`; `pair` are sine and cosine of its angle."""
-        if pair:
-            angles.append((len(labelled), joint.value[len(labelled)], pair))  # type: ignore[index]
-        labelled.append(Item(lay.RELATIVE_OMEGA, other, frame, extra=tuple(tree.local_vector(frame, u))))
-
-    def add_translation(u: np.ndarray) -> None:
-        """Add the rate of translation along u of body a."""
-        offsets.append((len(labelled), joint.value[len(labelled)]))  # type: ignore[index]
-        labelled.append(between.in_plane(u))
-
-    def sine_and_cosine(u: np.ndarray) -> list[Item]:
-        """Return sine and cosine of the rotation of b about the direction u of a."""
+    def rotation(u: np.ndarray) -> list[Item]:
+        """Return the rows of the rotation of b about the direction u of a."""
         x = frame_axes(u)[:, 0]
-        return [cosine(np.cross(u, x), x), cosine(x, x)]
+        return [between.rate(u), cosine(np.cross(u, x), x), cosine(x, x)]
 
     if joint.type in ("revolute", "cylindrical"):
-        add_rotation(a, b, axis, sine_and_cosine(axis))
+        made.append(rotation(axis))
     if joint.type in ("prismatic", "cylindrical", "planar"):
-        add_translation(axis)
+        made.append([between.distance_along(axis)])
     if joint.type == "planar":
-        add_translation(axis2)
-        add_rotation(a, b, np.cross(axis, axis2), sine_and_cosine(np.cross(axis, axis2)))
+        made += [[between.distance_along(axis2)], rotation(np.cross(axis, axis2))]
     if joint.type == "universal":
         # each axis is fixed in one body, and they stay perpendicular
-        third = np.cross(axis, axis2)
-        add_rotation(a, b, axis, [cosine(third, axis2), cosine(axis2, axis2)])
-        add_rotation(b, a, -axis2, [cosine(axis, third), cosine(axis, axis)])
+        third, other = np.cross(axis, axis2), Between(tree, joint.bodies[::-1])
+        made.append([between.rate(axis), cosine(third, axis2), cosine(axis2, axis2)])
+        made.append([other.rate(-axis2), cosine(axis, third), cosine(axis, axis)])
     if joint.type == "spherical":
-        for u in ball_axes(joint).T:
-            add_rotation(a, b, u, None)
+        made += [[between.rate(u)] for u in ball_axes(joint).T]
     if joint.type in ("fixed", "free"):
         message = f"Joint '{joint.name}' is {joint.type} and closes a loop; it has no coordinates there."
         raise LoopError(message, joint=joint.name)
-    if len(labelled) != joint.dof:
+    if len(made) != joint.dof:
         where = "cut_joint_part() in kic/kinematics/closure_rows.py"
         raise unfinished_type("joint", joint.name, joint.type, "coordinates in a loop", where)
-    rows = []
-    for row, reference, pair in angles:
-        sine = len(labelled) + len(auxiliary)
-        auxiliary += pair
-        rows.append((row, sine, sine + 1, reference))
+    items, angles, offsets = [rows[0] for rows in made], [], []
+    for k, rows in enumerate(made):
+        if len(rows) > 1:
+            angles.append((k, len(items), len(items) + 1, joint.value[k]))  # type: ignore[index]
+        elif joint.type != "spherical":
+            offsets.append((k, joint.value[k]))  # type: ignore[index]
+        items += rows[1:]
     valued = joint.type != "spherical"
-    return Part(
-        labelled + auxiliary, list(joint.components), [valued] * len(labelled), tuple(rows), tuple(offsets)
-    )
+    return Part(items, list(joint.components), [valued] * len(made), tuple(angles), tuple(offsets))

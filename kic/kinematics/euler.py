@@ -18,9 +18,9 @@ import numpy as np
 from kic.description.description import Part as DescribedPart
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Frame, Joint
+from kic.description.validation import GROUND
 from kic.errors import InputError, SingularError
-from kic.kernels import layout as lay
-from kic.kinematics.items import Item, Part
+from kic.kinematics.items import Between, Item, Part
 from kic.kinematics.tree import Tree, ball_axes
 from kic.numerics.tolerances import DIGITS_LOST, EPS, ROUNDING_FACTOR
 
@@ -118,10 +118,9 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     name, _, group = key.partition(".")
     sequence = check_sequence(group.removeprefix(EULER), name)
     if isinstance(part, Body | Frame):
-        a, b, fixed, moving = -1, tree.frame[part.body], np.eye(3), np.array(part.axes)
+        bodies, fixed, moving = (GROUND, part.body), np.eye(3), np.array(part.axes)
     elif isinstance(part, Joint) and part.type in BALL_TYPES:
-        a, b = (tree.frame[body] for body in part.bodies)
-        fixed = moving = ball_axes(part).T
+        bodies, fixed, moving = part.bodies, ball_axes(part).T, ball_axes(part).T
     else:
         message = f"'{name}' has no Euler angles: name a frame, a body, or a spherical or free joint."
         raise InputError(message, name=name)
@@ -129,26 +128,25 @@ def euler_part(tree: Tree, part: DescribedPart, key: str) -> Part:
     # about moving axes the sequence is that of the factors of R; about fixed axes it is reversed
     one, two, three = ("xyz".index(axis) for axis in (sequence[::-1] if extrinsic else sequence.lower()))
 
+    between = Between(tree, bodies)
+    angle, arcsine = between.angle(), between.arcsine()
+
     def product(i: int, j: int, sign: float) -> Item:
         """Return sign · R[i, j]: direction i of the world (or first body), and axis j of the frame."""
-        carried = tuple(tree.local_vector(b, sign * moving[j]))
-        return Item(lay.DOT1, b, a, carried, tuple(tree.local_vector(a, fixed[i])))
-
-    def derived(kind: int) -> Item:
-        return Item(kind, b, a)
+        return between.cosine(fixed[i], sign * moving[j])
 
     if one == three:
         other = 3 - one - two
         sign = _parity(one, two)
-        outer = [product(two, one, 1.0), product(other, one, -sign), derived(lay.ANGLE)]
+        outer = [product(two, one, 1.0), product(other, one, -sign), angle]
         # arccos x = π/2 + arcsin(−x)
-        middle, offset = [product(one, one, -1.0), derived(lay.ARCSINE)], pi / 2
-        inner = [product(one, two, 1.0), product(one, other, sign), derived(lay.ANGLE)]
+        middle, offset = [product(one, one, -1.0), arcsine], pi / 2
+        inner = [product(one, two, 1.0), product(one, other, sign), angle]
     else:
         sign = _parity(one, two)
-        outer = [product(two, three, -sign), product(three, three, 1.0), derived(lay.ANGLE)]
-        middle, offset = [product(one, three, sign), derived(lay.ARCSINE)], 0.0
-        inner = [product(one, two, -sign), product(one, one, 1.0), derived(lay.ANGLE)]
+        outer = [product(two, three, -sign), product(three, three, 1.0), angle]
+        middle, offset = [product(one, three, sign), arcsine], 0.0
+        inner = [product(one, two, -sign), product(one, one, 1.0), angle]
     angles = [(2, 0, 1, 0.0), (4, 3, -1, offset), (7, 5, 6, 0.0)]
     if extrinsic:
         angles = angles[::-1]

@@ -21,7 +21,7 @@ from kic.errors import InertiaError, InputError, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
 from kic.kinematics.euler import EULER, euler_part, middle_cosine
-from kic.kinematics.items import Item, Part, point_item
+from kic.kinematics.items import HEIGHT, Item, Part, summed
 from kic.kinematics.tree import Tree
 
 # rows of a point and of an angular velocity
@@ -38,6 +38,7 @@ class Rows:
     valued: np.ndarray  # (P,) bool: True for rows with a value; angular velocities have none
     select: np.ndarray | None  # (P,) int or None: requested rows of the table; None for all
     items: np.ndarray
+    kinds: np.ndarray  # (n,) int: kind of each item, which indexes the masks of `kic.kinematics.items`
     vectors: np.ndarray
     height: int
     holonomic: bool  # True if no row is a quasi-velocity
@@ -176,10 +177,11 @@ def plain_rows(tree: Tree, items: list[Item]) -> Rows:
         ordered = turned[item.frame_b] or turned[max(item.frame_a, -1)]
         table[i] = (item.kind, item.frame_b, item.frame_a, len(item_of), int(ordered))
         vectors[i] = (*item.local_b, *item.local_a, *item.extra)
-        item_of += [i] * (0 if item.has_next_term else 3 if item.kind <= lay.OMEGA else 1)
+        item_of += [i] * (0 if item.has_next_term else HEIGHT[item.kind])
     height, indices = len(item_of), np.array(item_of, dtype=np.intp)
     valued = np.ones(height, dtype=bool)
-    return Rows((), {}, valued, None, table, vectors, height, True, tuple(items), indices)
+    kinds = table[:, lay.ITEM]
+    return Rows((), {}, valued, None, table, kinds, vectors, height, True, tuple(items), indices)
 
 
 def _part(tree: Tree, key: str) -> Part:
@@ -193,11 +195,12 @@ def _part(tree: Tree, key: str) -> Part:
     if group.startswith(EULER):
         return euler_part(tree, part, key)
     if group == "omega" and isinstance(part, Body | Frame):
-        return Part([Item(lay.OMEGA, tree.frame[part.body])], [f"{name}.{c}" for c in OMEGA], [False] * 3)
+        made = [Item.angular_velocity(tree.frame[part.body])]
+        return Part(made, [f"{name}.{c}" for c in OMEGA], [False] * 3)
     if isinstance(part, Joint):
         return _joint(tree, part)
     if isinstance(part, Point):
-        return Part([point_item(tree, part)], [f"{name}.{c}" for c in XYZ], [True] * 3)
+        return Part([Item.point_on(tree, part.body, part.at)], [f"{name}.{c}" for c in XYZ], [True] * 3)
     if isinstance(part, Body | Frame):
         return _frame(tree, part)
     if isinstance(part, CenterOfMass):
@@ -245,17 +248,8 @@ def center_part(tree: Tree, center: CenterOfMass) -> Part:
     for frame, found in masses.items():
         mass = sum(mass for mass, _ in found)
         local = sum((one * at for one, at in found), np.zeros(3)) / mass
-        items.append(
-            Item(
-                lay.WEIGHTED_POINT,
-                frame,
-                local_b=tuple(local),
-                extra=(mass / total, 0.0, 0.0),
-                has_next_term=True,
-            )
-        )
-    items[-1] = replace(items[-1], has_next_term=False)
-    return Part(items, [f"{center.name}.{c}" for c in XYZ], [True] * 3)
+        items.append(Item.weighted_point(frame, local, mass / total))
+    return Part(summed(items), [f"{center.name}.{c}" for c in XYZ], [True] * 3)
 
 
 def _joint(tree: Tree, joint: Joint) -> Part:
@@ -267,7 +261,7 @@ def _joint(tree: Tree, joint: Joint) -> Part:
         return cut_joint_part(tree, joint)
     columns = [tree.column[c] for c in components]
     values = (tree.cols[columns, lay.KIND] <= lay.PRISMATIC).tolist()
-    return Part([Item(lay.COORDINATE, n) for n in columns], list(components), values)
+    return Part([Item.coordinate(n) for n in columns], list(components), values)
 
 
 def _frame(tree: Tree, part: Body | Frame) -> Part:
@@ -278,11 +272,7 @@ def _frame(tree: Tree, part: Body | Frame) -> Part:
             f"'{part.name}.wx' … or a point of it.",
             name=part.name,
         )
-    frame = tree.frame[part.body]
-    made = [
-        Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, part.reference))),
-        Item(lay.OMEGA, frame),
-    ]
+    made = [Item.point_on(tree, part.body, part.reference), Item.angular_velocity(tree.frame[part.body])]
     labels = [f"{part.name}.{c}" for c in (*XYZ, *OMEGA)]
     return Part(made, labels, [True] * 3 + [False] * 3)
 
@@ -305,6 +295,4 @@ def _angle(tree: Tree, part: object, key: str) -> Part:
     for n in tree.path(frame):
         if tree.cols[n, lay.KIND] == lay.REVOLUTE:
             reference += (normal @ tree.zero_axes[n][:, 2]) * tree.geometry[n, lay.DRAWN]
-    return Part(
-        [Item(lay.PLANE_ANGLE, frame, local_b=(-reference, 0.0, 0.0), extra=tuple(normal))], [key], [True]
-    )
+    return Part([Item.plane_angle(frame, normal, reference)], [key], [True])

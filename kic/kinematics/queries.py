@@ -17,7 +17,7 @@ import numpy as np
 from kic.errors import InputError
 from kic.kernels import layout as lay
 from kic.kinematics.euler import check_gimbal, gimbal_errors
-from kic.kinematics.items import Item
+from kic.kinematics.items import OF_COLUMN, Item
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.outputs import Rows
 from kic.kinematics.tree import Tree
@@ -180,7 +180,7 @@ class Query:
                 start += len(part)
         self.tree, self.entry, self.layout, self.order = tree, entry, layout, asked[0]
         self.cost_us = _CONFIGURATION_US + _NUMBER_US * layout.width if cost_us is None else cost_us
-        self._kinds = np.zeros(0) if rows is None else rows.items[:, lay.ITEM]
+        self._kinds = np.zeros(0) if rows is None else rows.kinds
         if last is not None:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
@@ -191,9 +191,8 @@ class Query:
         Only for kernels of rows. The columns of a ball joint share one frame, which is always kept.
         """
         cols = self.plan[lay.HEADER : lay.HEADER + self.tree.size]
-        own = (rows.items[:, lay.ITEM] == lay.COORDINATE) | (rows.items[:, lay.ITEM] == lay.LINEAR_TERM)
         needed = cols[:, lay.KIND] == lay.BALL
-        ends = rows.items[~own][:, [lay.FRAME_B, lay.FRAME_A]]
+        ends = rows.items[~OF_COLUMN[rows.kinds]][:, [lay.FRAME_B, lay.FRAME_A]]
         needed[ends[ends >= 0]] = True
         for n in range(len(cols) - 1, -1, -1):
             if needed[n] and cols[n, lay.PARENT] >= 0:

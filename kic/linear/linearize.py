@@ -13,9 +13,10 @@ from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
 from kic.actuation.motor_demand import dry_friction, motor_shafts
 from kic.configuration import Configuration, flat_states, model_of
 from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, unknown
 from kic.kernels import layout as lay
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, axes_of
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import output_query
 from kic.linear.modes import Modes
@@ -80,11 +81,8 @@ class Stiffness:
         self._gravity = loads.gravity[0]
         self._spinning = np.flatnonzero(numbers[:, lay.MOMENTS :].any(axis=1))
         frames = masses.frames.tolist()
-        made = [
-            Item(lay.POINT, f, local_b=tuple(x))
-            for f, x in zip(frames, numbers[:, lay.CENTRE : lay.MOMENTS], strict=True)
-        ]
-        made += [Item(lay.OMEGA, frames[i]) for i in self._spinning]
+        made = [*map(Item.point, frames, numbers[:, lay.CENTRE : lay.MOMENTS])]
+        made += [Item.angular_velocity(frames[i]) for i in self._spinning]
         self._bodies = OutputDerivatives(model, transfer, made, order)
         m = numbers[self._spinning, lay.MOMENTS :]
         self._inertia = m[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
@@ -92,22 +90,16 @@ class Stiffness:
         table = loads.forces
         self._acting = np.flatnonzero(table[:, 0] >= 0) if len(table) else np.zeros(0, dtype=np.intp)
         self._turning = np.flatnonzero(table[self._acting, 2] == 1)
-        made = [
-            Item(lay.OMEGA, int(table[i, 0]))
-            if table[i, 1]
-            else Item(lay.POINT, int(table[i, 0]), local_b=tuple(loads.places[i]))
-            for i in self._acting
-        ]
-        made += [Item(lay.OMEGA, int(table[self._acting[i], 0])) for i in self._turning]
+        made = [_place(loads, i) for i in self._acting.tolist()]
+        made += [Item.angular_velocity(int(table[self._acting[i], 0])) for i in self._turning]
         self._springs = loads.spring_numbers[:, 6:]
         for (a, b), x in zip(loads.springs.tolist(), loads.spring_numbers, strict=True):
-            made += [Item(lay.POINT, a, local_b=tuple(x[:3])), Item(lay.POINT, b, local_b=tuple(x[3:6]))]
+            made += [Item.point(a, x[:3]), Item.point(b, x[3:6])]
         self._loaded = OutputDerivatives(model, transfer, made, 2) if made else None
         turned = [frames[i] for i in self._spinning]
         turned += [int(table[self._acting[i], 0]) for i in self._turning]
         # axes of those frames, which do not depend on the coordinates
-        axes = [Item(lay.DIRECTION, f, local_b=tuple(e)) for f in turned for e in np.eye(3)]
-        self._axes = output_query(tree, plain_rows(tree, axes), 1) if axes else None
+        self._axes = output_query(tree, plain_rows(tree, axes_of(turned)), 1) if turned else None
         laws = [j for j in model.description.joints if any(j.stiffness) or any(j.damping)]  # type: ignore[arg-type]
         self._joints = OutputDerivatives(model, transfer, tuple(j.name for j in laws), 2) if laws else None
         rotors = tuple(j for j in model.description.joints if any(j.armature))  # type: ignore[arg-type]
@@ -321,6 +313,12 @@ def commutator(model: CompiledModel, transfer: Transfer, states: np.ndarray, v: 
     return brackets @ A
 
 
+def _place(loads: Loads, i: int) -> Item:
+    """Return the rows whose rates are the motion at a load: of the point of a force, or ω for a moment."""
+    frame, kind = loads.forces[i, [lay.CARRIER, lay.FORCE_KIND]].tolist()
+    return Item.angular_velocity(frame) if kind == lay.MOMENT else Item.point(frame, loads.places[i])
+
+
 def load_gains(
     model: CompiledModel, transfer: Transfer, states: np.ndarray, names: Iterable[str]
 ) -> dict[str, np.ndarray]:
@@ -328,14 +326,13 @@ def load_gains(
     tree, loads, made = model.tree, model.loads, {}
     for name in names:
         i = loads.names.index(name)
-        frame, moment, body = loads.forces[i].tolist()
-        place = Item(lay.OMEGA, frame) if moment else Item(lay.POINT, frame, local_b=tuple(loads.places[i]))
+        frame, _, body = loads.forces[i].tolist()
         if frame < 0:
             made[name] = np.zeros((len(states), transfer.size, 3))
             continue
-        G = np.swapaxes(OutputDerivatives(model, transfer, [place], 1)(states)[1], -1, -2)
+        G = np.swapaxes(OutputDerivatives(model, transfer, [_place(loads, i)], 1)(states)[1], -1, -2)
         if body:  # unit vectors of the reference configuration, fixed to the body
-            axes = [Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in np.eye(3)]
+            axes = [Item.direction(frame, tree.local_vector(frame, e)) for e in np.eye(3)]
             query = output_query(tree, plain_rows(tree, axes), 1)
             found = query.arrays(states)[0]
             G = G @ np.swapaxes(found.reshape(-1, 3, 3), -1, -2)

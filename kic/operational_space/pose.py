@@ -11,6 +11,7 @@ import numpy as np
 from kic.description.parts import Body, Frame
 from kic.errors import invalid
 from kic.evaluator import Evaluator, Results, Tables
+from kic.kinematics.items import directions_on
 from kic.kinematics.outputs import OMEGA, Rows, make_rows, plain_rows
 from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import Scaling
@@ -20,7 +21,7 @@ from kic.numerics.arrays import ARGUMENT_MAX, REAL, broadcast_batches, real_arra
 from kic.numerics.rotations import is_rotation, vector_from_matrix
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program
-from kic.transfer.targets import axis_items, frame_part, placed_reference
+from kic.transfer.targets import frame_part, placed_reference
 
 
 class RowMotion:
@@ -58,9 +59,10 @@ class RowMotion:
 
 def with_axes(tree: Tree, rows: Rows, parts: Sequence[Body | Frame]) -> Rows:
     """Append the axes of parts, 9 entries for each part, to rows; the selected rows stay the same."""
-    own = plain_rows(tree, [*rows.source, *(item for part in parts for item in axis_items(tree, part))])
+    axes = [item for part in parts for item in directions_on(tree, part.body, part.axes)]
+    own = plain_rows(tree, [*rows.source, *axes])
     select = np.arange(rows.height) if rows.select is None else rows.select
-    tables = {key: getattr(own, key) for key in ("items", "vectors", "height", "source", "item_of")}
+    tables = {key: getattr(own, key) for key in ("items", "kinds", "vectors", "height", "source", "item_of")}
     return replace(rows, **tables, select=select)
 
 

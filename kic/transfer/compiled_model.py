@@ -17,7 +17,7 @@ from kic.dynamics.queries import contributions_query
 from kic.errors import InputError, LoopError, coordinates_named, either
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.items import Item, heights
+from kic.kinematics.items import Item, directions_on, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.scaling import EPS
@@ -35,7 +35,6 @@ from kic.transfer.targets import (
     NamedInput,
     PoseTarget,
     Targets,
-    axis_items,
     frame_part,
     motion_subspace,
     named_inputs,
@@ -208,9 +207,8 @@ class CompiledModel:
         tree, part = self.tree, frame_part(self.tree, name)
         found = self._row_queries.get(("pose", name))
         if found is None:
-            frame = tree.frame[part.body]
-            origin = Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, part.origin)))
-            found = output_query(tree, plain_rows(tree, [origin, *axis_items(tree, part)]), 1)
+            items = [Item.point_on(tree, part.body, part.origin), *directions_on(tree, part.body, part.axes)]
+            found = output_query(tree, plain_rows(tree, items), 1)
             self._row_queries["pose", name] = found
         return found
 

@@ -15,6 +15,7 @@ import numpy as np
 from kic.errors import InputError, SingularError
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
+from kic.kinematics.items import OF_COLUMN, WEIGHTED
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.state import integrate
 from kic.numerics.linalg import condition_number
@@ -71,7 +72,7 @@ class ComplexStepTransfer(CoordinateTransfer):
         """Largest imaginary part of the geometry; lengths are relative to the smallest loop."""
         geometry, vectors = self.tree.geometry.imag, self.system.rows.vectors.imag
         units = self.system.item_scale
-        gears = np.array([item.kind == lay.LINEAR_TERM for item in self.system.rows.source], dtype=bool)
+        gears = (OF_COLUMN & WEIGHTED)[self.system.rows.kinds]
         parts = [
             geometry[:, :3] / self.system.smallest,
             geometry[:, lay.TURN0 : lay.DRAWN],

@@ -11,7 +11,7 @@ import numpy as np
 from kic.dynamics.mass_and_load_tables import Loads, Masses
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
-from kic.kinematics.items import Item, heights
+from kic.kinematics.items import COSINE, LENGTH, LINEAR, OF_COLUMN, PRODUCT, RATE, WEIGHTED, Item, heights
 from kic.kinematics.outputs import Rows, make_rows, plain_rows
 from kic.kinematics.queries import Layout, Query, output_layout
 from kic.kinematics.tree import SMALL, SMALLEST, Tree
@@ -22,10 +22,6 @@ REDUNDANT_ROW_ATOL = 1e-9
 # single precision, or written with eight digits, have a few times 1e-7. The relative error of results is
 # about the residual times their condition.
 STATE_CLOSURE_RTOL = 1e-6
-# masks of item kinds (-1 is the last): rows linear in the coordinates of the tree, and lengths
-LINEAR, _LONG = np.zeros((2, 16), dtype=bool)
-LINEAR[[lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE]] = True
-_LONG[[lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2]] = True
 # pivots above this share of the largest of their column may be chosen for sparsity
 PIVOT_SHARE = 0.1
 # lever arm of rows with unbounded derivatives: no step along them is proved
@@ -58,10 +54,8 @@ def item_scales(rows: Rows, sizes: np.ndarray | float, columns: np.ndarray) -> n
     columns : (M,)
         Scale of each coordinate of the tree.
     """
-    kinds = rows.items[:, lay.ITEM]
-    scales = np.where(_LONG[kinds], sizes, 1.0)
-    terms = kinds == lay.LINEAR_TERM
-    own = terms | (kinds == lay.COORDINATE)
+    scales, own = np.where(LENGTH[rows.kinds], sizes, 1.0), OF_COLUMN[rows.kinds]
+    terms = own & WEIGHTED[rows.kinds]
     scales[own] = columns[rows.items[own, lay.FRAME_B]]
     scales[terms] *= np.abs(rows.vectors[terms, lay.RATIO])
     return joined(rows, scales, np.maximum)
@@ -107,7 +101,7 @@ def own_sizes(tree: Tree, rows: Rows, columns_of: np.ndarray, length: float, clo
     """
     count, slides = len(rows.items), tree.cols[:, lay.KIND] == lay.PRISMATIC
     sizes = np.full(count, length)
-    for k in np.flatnonzero(_LONG[rows.items[:, lay.ITEM]]):
+    for k in np.flatnonzero(LENGTH[rows.kinds]):
         columns = columns_of[k]
         is_closing = k >= count - closing
         if columns.sum() == 1 if is_closing else (columns & slides).any():
@@ -124,7 +118,7 @@ def lever_arm(tree: Tree, item: Item) -> float:
     b, a = tree.paths[[item.frame_b, max(item.frame_a, -1)]]
     sides = [[tree.zero_origins[n] for n in np.flatnonzero(side)] for side in (b & ~a, a & ~b)]
     ways = [[*side, end] for side, end in zip(sides, ends_of(tree, item), strict=False)]
-    if item.kind == lay.DOT2 and len(ways) > 1:
+    if PRODUCT[item.kind] and len(ways) > 1:
         # its direction turns with frame A: add the links from one end to the other
         ways = [[*ways[1][::-1], *ways[0]]]
     return max([float(np.linalg.norm(np.diff(np.array(way).real, axis=0), axis=1).sum()) for way in ways])
@@ -222,10 +216,10 @@ class ConstraintSystem:
         The k-th derivative of a row along x is at most its lever arm times ‖x‖₁ᵏ, over the columns that move
         the row.
         """
-        kinds = self.rows.items[:, lay.ITEM]
-        made = np.where(LINEAR[kinds], 0.0, 1.0)
-        made[(kinds == lay.ANGLE) | (kinds == lay.ARCSINE)] = UNBOUNDED  # near gimbal lock
-        for k in np.flatnonzero(_LONG[kinds]):
+        kinds = self.rows.kinds
+        # other kinds have no bounds: Euler angles near gimbal lock
+        made = np.where(LINEAR[kinds], 0.0, np.where((COSINE | RATE)[kinds], 1.0, UNBOUNDED))
+        for k in np.flatnonzero(LENGTH[kinds]):
             made[k] = lever_arm(self.tree, self.rows.source[k])
         slides = self.tree.cols[:, lay.KIND] == lay.PRISMATIC
         for k in np.flatnonzero(made):
@@ -237,7 +231,7 @@ class ConstraintSystem:
         """List of the terms of all couplings, for `LinearMap`."""
         items, found = self.rows.items, list[tuple[int, int, float, float]]()
         rows = [*items[:, lay.ROW].tolist(), -1]
-        for k in np.flatnonzero(self.is_closing & (items[:, lay.ITEM] == lay.LINEAR_TERM)).tolist():
+        for k in np.flatnonzero(self.is_closing & WEIGHTED[self.rows.kinds]).tolist():
             ratio, constant = self.rows.vectors[k, [lay.RATIO, lay.RATIO_OFFSET]].real
             unit = self.item_scale[k] * self.closed_within
             found.append(
@@ -335,9 +329,9 @@ def system_query(
 
 def _has_ordered(tree: Tree, rows: Rows) -> bool:
     """Return True if rows other than ω have a second order that depends on the order of differentiation."""
-    kinds, frames, others = rows.items[:, [lay.ITEM, lay.FRAME_B, lay.FRAME_A]].T
-    turning = tree.cols[frames[kinds == lay.COORDINATE], lay.KIND] > lay.PRISMATIC
-    relative = (kinds == lay.RELATIVE_OMEGA) | ((kinds == lay.OMEGA) & (others != lay.NONE))
+    frames, others = rows.items[:, [lay.FRAME_B, lay.FRAME_A]].T
+    turning = tree.cols[frames[rows.kinds == lay.COORDINATE], lay.KIND] > lay.PRISMATIC
+    relative = RATE[rows.kinds] & (others != lay.NONE)
     return bool(relative.any() or turning.any())
 
 

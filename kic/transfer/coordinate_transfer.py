@@ -21,7 +21,7 @@ from kic.dynamics.dynamics import moved_error
 from kic.errors import InputError, SingularError, coordinates_named, counted
 from kic.kernels import layout as lay
 from kic.kinematics.euler import check_gimbal, gimbal_condition
-from kic.kinematics.items import Item
+from kic.kinematics.items import LINEAR, Item
 from kic.kinematics.queries import Query, kernel, output_query
 from kic.kinematics.tree import Tree
 from kic.numerics.caches import without_caches
@@ -29,7 +29,6 @@ from kic.numerics.linalg import condition_number
 from kic.numerics.tolerances import CONDITION_MAX, DIGITS_LOST, EPS, ROUNDING_FACTOR
 from kic.transfer.conditioning import error_amplification, position_amplification
 from kic.transfer.constraint_system import (
-    LINEAR,
     REDUNDANT_ROW_ATOL,
     ZERO_SHARE,
     ConstraintSystem,
@@ -163,7 +162,7 @@ class CoordinateTransfer:
     @cached_property
     def linear_map(self) -> np.ndarray | None:
         """Map A (M, m) if all rows are linear, so that it is constant; else None."""
-        if not LINEAR[self.system.rows.items[:, lay.ITEM]].all() or self.choice is None:
+        if not LINEAR[self.system.rows.kinds].all() or self.choice is None:
             return None
         scaled = self.scaled_rates(self.tree.reference_state)[0]
         if scaled.shape[0] != self.tree.size or not condition_number(scaled[None])[0] < CONDITION_MAX:

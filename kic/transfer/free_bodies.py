@@ -8,7 +8,6 @@ rows of the joints describe the motions that these prevent, and rows of joint co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from kic.dynamics.queries import dynamics_query
 from kic.errors import InertiaError
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
-from kic.kinematics.items import Item, heights
+from kic.kinematics.items import Between, Item, directions_on, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.tree import Tree, ball_axes
@@ -105,17 +104,8 @@ def joint_motion_items(tree: Tree, joint: Joint) -> list[Item]:
     if joint.type != "free":
         return cut_joint_part(tree, joint).items[: joint.dof] if joint.dof else []
     # a free joint closes no loop, and is cut only here
-    a, b = (tree.frame[body] for body in joint.bodies)
-    here, there = tuple(tree.local_point(a, joint.at)), tuple(tree.local_point(b, joint.at))
-    axes = [tuple(tree.local_vector(a, e)) for e in ball_axes(joint).T]
-    return [Item(lay.DOT2, b, a, there, here, u) for u in axes] + [
-        Item(lay.RELATIVE_OMEGA, b, a, extra=u) for u in axes
-    ]
-
-
-def _point(tree: Tree, frame: int, at: Any) -> Item:
-    """Return the row of a point that is fixed in a frame, from its reference position `at`."""
-    return Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, at)))
+    between, axes = Between(tree, joint.bodies, joint.at), ball_axes(joint).T
+    return [*map(between.distance_along, axes), *map(between.rate, axes)]
 
 
 class FreeBodies:
@@ -180,14 +170,11 @@ class FreeBodies:
         lumps = [point for point in drawing.points if point.mass and point.body != GROUND]
         self._lump_mass = np.array([point.mass for point in lumps])
         self._lump_body = np.array([self._number[point.body] for point in lumps], dtype=np.intp)
-        chain, frames = self.chain, [self.chain.frame[body.name] for body in bodies]
-        centres = [_point(chain, frame, at) for frame, at in zip(frames, self._drawn, strict=True)]
-        axes = [
-            Item(lay.DIRECTION, frame, local_b=tuple(chain.local_vector(frame, e)))
-            for frame in frames for e in np.eye(3)
-        ]  # fmt: skip
-        carried = [_point(chain, chain.frame[point.body], point.at) for point in lumps]
-        turnings = [Item(lay.OMEGA, frame) for frame in frames]
+        chain = self.chain
+        centres = [Item.point_on(chain, body.name, at) for body, at in zip(bodies, self._drawn, strict=True)]
+        axes = [item for body in bodies for item in directions_on(chain, body.name, np.eye(3))]
+        carried = [Item.point_on(chain, point.body, point.at) for point in lumps]
+        turnings = [Item.angular_velocity(chain.frame[body.name]) for body in bodies]
         self._places = output_query(chain, plain_rows(chain, [*centres, *axes, *carried]), 1)
         self._moving = output_query(chain, plain_rows(chain, [*centres, *turnings, *carried]), 2)
 

@@ -21,8 +21,7 @@ import numpy as np
 from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
-from kic.kernels import layout as lay
-from kic.kinematics.items import Item
+from kic.kinematics.items import Between, Item, directions_on
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.tree import Tree, ball_axes
@@ -60,8 +59,6 @@ class Orientation:
         The three coordinates.
     bodies : (str, str)
         First and second body.
-    first, second : int
-        Tree frames of these bodies.
     axes : (3, 3) ndarray
         Axes of the coordinates as columns, carried by the first body, in the reference configuration.
     """
@@ -69,14 +66,12 @@ class Orientation:
     name: str
     rows: tuple[int, ...]
     bodies: tuple[str, str]
-    first: int
-    second: int
     axes: np.ndarray
 
     def items(self, tree: Tree) -> list[Item]:
         """Return the rows of rotations from the reference configuration."""
-        a, b = ([tuple(tree.local_vector(f, e)) for e in self.axes.T] for f in (self.first, self.second))
-        return [Item(lay.DOT1, self.second, self.first, b[j], a[k]) for j, k in _PAIRS]
+        between, axes = Between(tree, self.bodies), self.axes.T
+        return [between.cosine(axes[k], axes[j]) for j, k in _PAIRS]
 
 
 def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) -> tuple[Orientation, ...]:
@@ -105,8 +100,7 @@ def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) 
                 names=given,
             )
         rows = tuple(labels.index(one) for one in whole)
-        first, second = (tree.frame[body] for body in bodies)
-        made.append(Orientation(name, rows, (bodies[0], bodies[1]), first, second, axes))
+        made.append(Orientation(name, rows, (bodies[0], bodies[1]), axes))
     return tuple(made)
 
 
@@ -129,10 +123,7 @@ class OrientedTransfer(CoordinateTransfer):
         items = [item for one in orientations for item in one.items(tree)]
         super().__init__(tree, names, length, tolerance, items, account)
         self._orientations = orientations
-        axes = [
-            Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e)))
-            for one in orientations for frame in (one.first, one.second) for e in one.axes.T
-        ]  # fmt: skip
+        axes = [x for one in orientations for b in one.bodies for x in directions_on(tree, b, one.axes.T)]
         self._axes = output_query(tree, plain_rows(tree, axes), 1)
 
     def rotations(self, states: np.ndarray) -> np.ndarray:
@@ -146,7 +137,8 @@ class OrientedTransfer(CoordinateTransfer):
         """Return the query for rows with rotations measured from a state (S,)."""
         tree, axes = self.tree, []
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
-            carried = tree.axes(one.second).T @ one.axes @ R.T  # columns are the first body's axes
+            second = tree.frame[one.bodies[1]]
+            carried = tree.axes(second).T @ one.axes @ R.T  # columns are the first body's axes
             axes += [carried[:, j] for j, _ in _PAIRS]
         return self._own.with_item_vectors(len(self.chosen.source), np.array(axes))
 

@@ -27,9 +27,8 @@ import numpy as np
 
 from kic.description.validation import GROUND
 from kic.errors import either
-from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import closure_items, distance_item
-from kic.kinematics.items import Item, heights
+from kic.kinematics.items import Item, directions_on, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
 from kic.kinematics.tree import Tree
@@ -89,16 +88,10 @@ class BodyTwists:
 
     def _make_queries(self, tree: Tree) -> None:
         free = self._free = Tree(cut_everywhere(self.description))
-        frames = [tree.frame[name] for name in self.names]
         self.reference_points = np.array([spot(body) for body in self.description.bodies]).reshape(-1, 3)
-        items = [
-            Item(lay.POINT, f, local_b=tuple(tree.local_point(f, at)))
-            for f, at in zip(frames, self.reference_points, strict=True)
-        ]
-        items += [
-            Item(lay.DIRECTION, f, local_b=tuple(tree.local_vector(f, e))) for f in frames for e in np.eye(3)
-        ]
-        items += [Item(lay.OMEGA, f) for f in frames]
+        items = [Item.point_on(tree, *one) for one in zip(self.names, self.reference_points, strict=True)]
+        items += [item for name in self.names for item in directions_on(tree, name, np.eye(3))]
+        items += [Item.angular_velocity(tree.frame[name]) for name in self.names]
         self._body_motion = output_query(tree, plain_rows(tree, items), 1)
         last = np.array([free.frame[name] for name in self.names])
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()

@@ -21,6 +21,7 @@ from kic.description.parts import Body, Joint
 from kic.errors import either
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
+from kic.kinematics.items import LENGTH
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.tree import Tree, frame_axes
@@ -189,8 +190,7 @@ def _described(
     t = closure.transfer
     left = pivoted_qr(closure.rows(state)[1][0][np.ix_(own, free)].T)[1][rank:]
     rows, missed = t.system.rows, motion.missed
-    kinds = rows.items[rows.item_of[t.system.picked[own]], lay.ITEM]
-    angular = ~np.isin(kinds, (lay.POINT, lay.DOT2, lay.DISTANCE))
+    angular = ~LENGTH[rows.kinds[rows.item_of[t.system.picked[own]]]]
     length = (missed * t.scale[own])[~angular].max(initial=0.0)
     parts = tuple(dict.fromkeys(t.owners[row] for row in own[left]))
     return RoundedLoops(parts, float(length), float(missed[angular].max(initial=0.0)), motion.share, rank)

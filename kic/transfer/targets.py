@@ -15,7 +15,7 @@ from kic.errors import InputError, invalid, short_repr
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import relative_axes
 from kic.kinematics.euler import EULER, check_sequence
-from kic.kinematics.items import Item
+from kic.kinematics.items import Item, directions_on
 from kic.kinematics.state import ball_matrix, coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
 from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers, real_array
@@ -125,17 +125,8 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     if held.body in tree.description._ball_joints:
         return relative_axes(tree, tree.description._ball_joints[held.body].bodies)
     part = frame_part(tree, held.body)
-    items = axis_items(tree, part)
-    if held.whole:
-        frame = tree.frame[part.body]
-        items.insert(0, Item(lay.POINT, frame, local_b=tuple(tree.local_point(frame, reference_of(part)))))
-    return items
-
-
-def axis_items(tree: Tree, part: Body | Frame) -> list[Item]:
-    """Return the rows of the three axes of a frame or body; a body's are the world axes at the reference."""
-    frame = tree.frame[part.body]
-    return [Item(lay.DIRECTION, frame, local_b=tuple(tree.local_vector(frame, e))) for e in part.axes]
+    place = [Item.point_on(tree, part.body, reference_of(part))] if held.whole else []
+    return place + directions_on(tree, part.body, part.axes)
 
 
 def frame_part(tree: Tree, name: str) -> Body | Frame:
