@@ -174,8 +174,8 @@ KERNELS = [p for p in sorted((ROOT / "kernels").glob("*.py")) if p.stem not in M
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
-def test_no_kernel_helper_returns_an_array(path: Path) -> None:
-    """Kernels are compiled without reference counts, so that a returned array could be freed too early."""
+def test_no_kernel_helper_returns_an_array_of_its_own(path: Path) -> None:
+    """Kernels are compiled without reference counts: only views of arguments outlive a helper."""
     made = {"reshape", "empty", "zeros", "copy", "ravel", "view"}
     kernel = kernel_decorators() - {"extension"}  # functions that tell Numba of a kernel
     for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -186,10 +186,12 @@ def test_no_kernel_helper_returns_an_array(path: Path) -> None:
         assert not unknown, f"{function.name} has decorators that this test does not know: {unknown}"
         if not names & kernel:
             continue
+        arguments = {a.arg for a in function.args.args}
         for statement in ast.walk(function):
             if isinstance(statement, ast.Return) and statement.value is not None:
                 for node in ast.walk(statement.value):
-                    assert not isinstance(node, ast.Slice), f"{function.name} returns a slice"
+                    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+                        assert getattr(node.value, "id", "") in arguments, f"{function.name} returns a slice"
                     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
                     assert not (called and node.func.attr in made), f"{function.name} returns an array"
 

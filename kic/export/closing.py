@@ -13,7 +13,7 @@ from kic.export.tracer import Tracer, arctan2
 from kic.kernels import layout as lay
 from kic.kernels import newton
 from kic.kernels.linear_solve import factor, solve
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 from kic.kinematics.euler import middle_cosine
 from kic.transfer.compiled_model import CompiledModel
 
@@ -92,10 +92,9 @@ def _newton(
         lambda model: [model.transfer(names)._own.numbers, _goal(model.transfer(names).system)]
     )
     plan, mobile, system = own.plan, transfer.tree.size, transfer.system
-    cols, count = plan[lay.HEADER : lay.HEADER + mobile], plan[2, lay.SYSTEM]
-    start, stop = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    rest, height = numbers[len(numbers) - 1 - mobile :], system.rows.height
+    (cols, geometry), (items, vectors), *_, rest = sections(plan, numbers)
+    square = cols, geometry, items, vectors, rest, choice, plan[2, lay.SYSTEM]
+    height = system.rows.height
 
     def zeros(*shape: int) -> np.ndarray:
         return np.full(shape, 0.0, object)
@@ -114,9 +113,7 @@ def _newton(
     chosen_rows = set(system.picked[: system.n_chosen].tolist())
 
     def evaluate(W: np.ndarray) -> None:
-        newton.evaluate(
-            cols, numbers[:mobile], items, vectors, rest, choice, count, states, 0, F, value, g, W
-        )
+        newton.evaluate(square, states, 0, F, value, g, W)
         for row, sine, cosine, _ in system.rows.angles:
             angle = arctan2(value[sine], middle_cosine(value, sine) if cosine < 0 else value[cosine])
             if q is None:  # as near its goal as at `near`

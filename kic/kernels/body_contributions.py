@@ -10,8 +10,9 @@ from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion, world_point
 from kic.kernels.inertia import rotated_inertia
 from kic.kernels.jit import entry, helper
-from kic.kernels.offsets import block, section, table_width
+from kic.kernels.offsets import block, sections, table_width
 from kic.kernels.outputs import add_vector_rows
+from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import column1, column2
 from kic.kernels.transferred_influence import first_motion, second_motion
 from kic.kernels.vectors import cross, dot, symmetric, take
@@ -48,8 +49,7 @@ def body_tables(cols, F, into, frame, centre, size, L, A):
     p = world_point(F, frame, centre)
     for part in range(2):
         target = A if part else L
-        for place in range(table_width(3, size, 2)):
-            target[place] = 0
+        clear_range(target, 0, table_width(3, size, 2))
         add_vector_rows(
             cols, F, into, frame, lay.OMEGA if part else lay.POINT, p, 1, 2, True, size, target, 3, 0
         )
@@ -63,9 +63,7 @@ def links(plan, numbers, states, X, whole, scratch, T):
     and the angular part of I, then those of P, and the Jacobian of its linear momentum.
     """
     mobile = plan[0, lay.COLUMNS]
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.BODIES)
-    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    (cols, geometry), _, (bodies, inertias), _, _, _ = sections(plan, numbers)
     size = plan[1, lay.SIZE]
     framed = mobile * lay.FRAME_WIDTH
     F = scratch[:framed].reshape(mobile, lay.FRAME_WIDTH)
@@ -76,14 +74,12 @@ def links(plan, numbers, states, X, whole, scratch, T):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         for i in range(T.shape[1]):
-            for place in range(T.shape[2]):
-                T[b, i, place] = 0
+            clear_range(T[b, i], 0, T.shape[2])
         into = None
         if X is not None:
             Z = scratch[framed + 2 * width :]
             one = block(size, size * size, 2)
-            for place in range(one):
-                Z[place] = 0
+            clear_range(Z, 0, one)
             first_motion(cols, F, X[b], Z, one, size)
             second_motion(cols, F, X[b], Z, one, size, lay.EVERY, whole)
             into = Z, X[b], one, lay.EVERY, None

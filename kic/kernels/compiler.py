@@ -49,9 +49,9 @@ __all__ = [
     "reordered",
 ]
 
-# Kernels do not allocate: their scratch is an argument, and no helper returns an array. Reference counting of
-# arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates fails to
-# compile. Contracted multiply-adds are the only deviation from IEEE arithmetic.
+# Kernels do not allocate: their scratch is an argument, and helpers return only views of arguments. Reference
+# counting of arrays (_nrt) is off, because it would cost as much as the arithmetic; a kernel that allocates
+# fails to compile. Contracted multiply-adds are the only deviation from IEEE arithmetic.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "nogil": True,

@@ -11,7 +11,7 @@ from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.influence import affects, first, zero
 from kic.kernels.jit import compiled_by, entry, inlined
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 from kic.kernels.outputs import item_vectors, scalar_item
 from kic.kernels.ranges import clear_range
 from kic.kernels.vectors import cross, dot, scale, take
@@ -23,12 +23,8 @@ def gradient(cols, F, items, vectors, i, states, b, t, rows):
     mobile = cols.shape[0]
     if scalar_item(cols, F, None, items, vectors, i, states, b, 1, mobile, t, rows):
         return
-    kind, row, body, base = (
-        items[i, lay.ITEM],
-        items[i, lay.ROW],
-        items[i, lay.FRAME_B],
-        max(items[i, lay.FRAME_A], -1),
-    )
+    kind, row = items[i, lay.ITEM], items[i, lay.ROW]
+    body, base = items[i, lay.FRAME_B], max(items[i, lay.FRAME_A], -1)
     sort, head, tail, gap, u = item_vectors(F, items, vectors, i)
     width = 3 if kind <= lay.OMEGA else 1
     weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
@@ -100,15 +96,13 @@ def first_order(plan, numbers, states, scratch, T):
     """
     not_finite = 0
     mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, _ = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + start + plan[2, lay.SYSTEM]], numbers[start:]
+    (cols, geometry), (items, vectors), _, _, _, _ = sections(plan, numbers)
     F = scratch[: mobile * lay.FRAME_WIDTH].reshape(mobile, lay.FRAME_WIDTH)
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         clear_range(T[b], 0, height * (1 + mobile))
-        for i in range(items.shape[0]):
+        for i in range(plan[2, lay.SYSTEM]):
             gradient(cols, F, items, vectors, i, states, b, T[b], height)
         if has_nonfinite(T[b]):
             not_finite += 1

@@ -9,7 +9,7 @@ from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, balls, christoffe
 from kic.kernels.jit import entry, helper
 from kic.kernels.linear_map import linear_start, open_members, project_matrix, project_vector
 from kic.kernels.loads import load_tables
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 
 
 @helper
@@ -20,14 +20,7 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
     """
     not_finite = 0
     mobile = plan[0, lay.COLUMNS]
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.BODIES)
-    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.FORCES)
-    forces, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.SPRINGS)
-    springs, coils = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    rest = numbers[stop:]
+    (cols, geometry), _, bodies, forces, springs, rest = sections(plan, numbers)
     want, size = plan[1, lay.WANT], plan[1, lay.SIZE]
     widths = lay.FRAME_WIDTH, lay.FRAME_WIDTH + 6, lay.FRAME_WIDTH + 6 + COMPOSITE_WIDTH
     F = scratch[: mobile * widths[0]].reshape(mobile, lay.FRAME_WIDTH)
@@ -37,7 +30,7 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
     for b in range(states.shape[0]):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
-        composites(cols, F, bodies, inertias, C)
+        composites(cols, F, *bodies, C)
         start = 0
         if want & lay.WANT_INERTIA:
             christoffel(cols, F, S, C, linear, size, T[b])
@@ -46,7 +39,7 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
             start = size * size * (1 + size)
         if want & lay.WANT_LOADS:
             t = T[b, start:] if linear is None else scratch[mobile * (widths[2] + 1) :]
-            load_tables(cols, F, C, forces, places, applied, springs, coils, rest, states, b, t, stretch)
+            load_tables(cols, F, C, *forces, applied, *springs, rest, states, b, t, stretch)
             if linear is not None:
                 project_vector(linear, mobile, size, t, 0, T[b], start)
                 project_matrix(linear, mobile, size, t, mobile, T[b], start + size)

@@ -154,11 +154,8 @@ def add_christoffel(cols, S, j, k, up_n, up_f, down_n, down_f, linear, size, t):
                 down = f * (dot(wi, down_n) + dot(vi, down_f))
                 s = i
                 while s >= 0:
-                    a, x, y = (
-                        at(terms[s, lay.TARGET]),
-                        factors[s, lay.FACTOR] * up,
-                        factors[s, lay.FACTOR] * down,
-                    )
+                    a, ratio = at(terms[s, lay.TARGET]), factors[s, lay.FACTOR]
+                    x, y = ratio * up, ratio * down
                     t[square + a * square + b * m + c] += x
                     if j < k:
                         t[square + a * square + c * m + b] += x

@@ -8,6 +8,7 @@ from kic.kernels.functions import root
 from kic.kernels.inertia import FIRST
 from kic.kernels.influence import affects, first
 from kic.kernels.jit import helper
+from kic.kernels.ranges import clear_range
 from kic.kernels.vectors import cross, dot, scale, sub, take
 
 
@@ -69,8 +70,7 @@ def spring_loads(cols, F, springs, numbers, size, t, stretch):
         virtual_work(cols, F, a, lay.POINT, pa, f, t)
         virtual_work(cols, F, b, lay.POINT, pb, scale(-1, f), t)
         if damping != 0:
-            for n in range(size):
-                stretch[n] = 0
+            clear_range(stretch, 0, size)
             along = scale(1 / root(dot(w, w)), w)
             virtual_work(cols, F, b, lay.POINT, pb, along, stretch)
             virtual_work(cols, F, a, lay.POINT, pa, scale(-1, along), stretch)
@@ -95,8 +95,7 @@ def load_tables(cols, F, C, forces, places, applied, springs, numbers, rest, sta
     `rest` holds springs, dampers and armature of the columns and, in its last row, gravity.
     """
     size = cols.shape[0]
-    for place in range(size + size * size):
-        t[place] = 0
+    clear_range(t, 0, size + size * size)
     gravity_loads(cols, F, C, take(rest, size, lay.GRAVITY), t)
     applied_loads(cols, F, forces, places, applied, b, t)
     spring_loads(cols, F, springs, numbers, size, t, stretch)

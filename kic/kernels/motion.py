@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kic.kernels import layout as lay
-from kic.kernels.constraint_jacobian import closure_gap, gradient
+from kic.kernels.constraint_jacobian import closure_gap
 from kic.kernels.frames import frames, motion, rotates, world_point, world_vector
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
@@ -22,11 +22,11 @@ from kic.kernels.jit import entry, helper, inlined
 from kic.kernels.linear_map import linear_start, open_members, project_matrix, project_vector, tree_rates
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 from kic.kernels.outputs import motion_item
 from kic.kernels.ranges import add_range, clear_range, copy_range
 from kic.kernels.series import first_pass, frame_series, vector_series
-from kic.kernels.transfer import scaled_system, spread
+from kic.kernels.transfer import assemble, spread
 from kic.kernels.transferred_influence import arm
 from kic.kernels.vectors import add, add_to, axpy, cross, dot, scale, sub, take, turn, turn_back
 from kic.kernels.vectors import symmetric as times_symmetric
@@ -114,20 +114,22 @@ def spring_wrenches(F, V, springs, coils, forces, power):
 
 
 @inlined
-def tree_efforts(
-    cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want, forces,
-    power, t,
-):  # fmt: skip
-    """Compute the efforts (M,) of a motion of the tree in O(M), and the powers of loads and dampers."""
+def tree_efforts(tables, applied, states, b, want, space):
+    """Compute the efforts (M,) of a motion of the tree in O(M), and the powers of loads and dampers.
+
+    `tables` are the `sections`, and `space` are the arrays of `tree_space`.
+    """
+    (cols, _), _, bodies, pulls, springs, rest = tables
+    F, V, forces, x, power, t, _ = space
     mobile = cols.shape[0]
     for n in range(mobile):
         for k in range(6):
             forces[n, k] = 0
     power[0] = power[1] = 0
-    body_wrenches(F, V, bodies, inertias, take(rest, mobile, lay.GRAVITY), want, forces, power)
+    body_wrenches(F, V, *bodies, take(rest, mobile, lay.GRAVITY), want, forces, power)
     if want & lay.WANT_LOADS:
-        applied_wrenches(F, V, pulls, places, applied, b, forces, power)
-        spring_wrenches(F, V, springs, coils, forces, power)
+        applied_wrenches(F, V, *pulls, applied, b, forces, power)
+        spring_wrenches(F, V, *springs, forces, power)
     for n in range(mobile - 1, -1, -1):
         s, up = take(F, n, lay.AXIS), cols[n, lay.PARENT]
         moment, force = take(forces, n, lay.WRENCH_MOMENT), take(forces, n, lay.WRENCH_FORCE)
@@ -228,6 +230,20 @@ def tree_scratch(mobile, want):
     return F, V, forces, x, power, tau, C
 
 
+@inlined
+def tree_space(mobile, want, scratch):
+    """Return views of the scratch: frames, series, wrenches, motion x, powers, efforts, and composites.
+
+    Ground is at rest in the series.
+    """
+    F, V, forces, x, power, tau, _ = tree_scratch(mobile, want)
+    series = table(scratch, F, mobile + 1, lay.SERIES_WIDTH)
+    clear_range(scratch, F, lay.SERIES_WIDTH)
+    C = table(scratch, tau, mobile if want & lay.WANT_FORWARD else 0, COMPOSITE_WIDTH)
+    frame, wrenches = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, V, mobile, 6)
+    return frame, series, wrenches, scratch[forces:x], scratch[x:power], scratch[power:tau], C
+
+
 @helper
 def tree_places(plan):
     """Return the length of the scratch of `tree_motion`."""
@@ -256,24 +272,14 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
     count, width = members(plan, states, first, second, T)
     if count < 0:
         return -1
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.BODIES)
-    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.FORCES)
-    pulls, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.SPRINGS)
-    springs, coils, rest = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop], numbers[stop:]
-    endF, endV, endforces, endx, endpower, endtau, endC = tree_scratch(mobile, want)
-    F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
-    forces, x = table(scratch, endV, mobile, 6), scratch[endforces:endx]
-    power, tau = scratch[endx:endpower], scratch[endpower:endtau]
-    C = table(scratch, endtau, mobile if want & lay.WANT_FORWARD else 0, COMPOSITE_WIDTH)
+    tables, space = sections(plan, numbers), tree_space(mobile, want, scratch)
+    (cols, geometry), _, bodies, _, _, rest = tables
+    F, V, _, x, power, tau, C = space
+    endC = tree_scratch(mobile, want)[6]
     I, L, efforts = scratch[endC:], scratch[endC + mobile * mobile :], tau
     if linear is not None:
         efforts = scratch[scratch.shape[0] - size :]
     states, doubtful = table(states, 0, count, plan[2, lay.STATE_SIZE]), 0
-    for k in range(lay.SERIES_WIDTH):
-        V[0, k] = 0
     for b in range(count):
         place, fine = b * width, True
         motion(cols, geometry, states, b, F)
@@ -284,14 +290,11 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
         else:
             tree_rates(linear, mobile, second, b * size, x, mobile)
         frame_series(cols, F, x, V, 2)
-        tree_efforts(
-            cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
-            forces, power, tau,
-        )  # fmt: skip
+        tree_efforts(tables, applied, states, b, want, space)
         if linear is not None:
             project_vector(linear, mobile, size, tau, 0, efforts, 0)
         if want & lay.WANT_FORWARD:
-            composites(cols, F, bodies, inertias, C)
+            composites(cols, F, *bodies, C)
             tree_inertia(cols, F, C, rest, I)
             if linear is not None:
                 project_matrix(linear, mobile, size, I, 0, L, 0)
@@ -337,24 +340,103 @@ def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T
 
 @helper
 def motion_scratch(plan):
-    """Return the ends of the parts of the scratch of `motion_in_coordinates`, in the order of their use."""
-    mobile, height, size, want = (
-        plan[0, lay.COLUMNS],
-        plan[2, lay.HEIGHT],
-        plan[1, lay.SIZE],
-        plan[1, lay.WANT],
-    )
-    tree = tree_scratch(mobile, want)[6]
+    """Return the starts of the parts of the scratch of `motion_in_coordinates`, and the end."""
+    mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
+    forward = 1 if plan[1, lay.WANT] & lay.WANT_FORWARD else 0
+    tree = tree_scratch(mobile, plan[1, lay.WANT])[6]
     t = tree + 4 * height
-    g = t + height * (1 + mobile)
-    W = g + mobile * mobile
-    R = W + mobile
+    W = t + height * (1 + mobile)
+    R = W + mobile * mobile
     late = R + mobile
-    efforts = late + size
-    A = efforts + (mobile * size if want & lay.WANT_FORWARD else 0)
-    Y = A + (mobile * size if want & lay.WANT_FORWARD else 0)
-    I = Y + (2 * size * size if want & lay.WANT_FORWARD else 0)
-    return tree, t, g, W, R, late, efforts, A, Y, I
+    efforts = late + mobile
+    A = efforts + size
+    Y = A + forward * mobile * size
+    I = Y + forward * mobile * size
+    return tree, t, W, R, late, efforts, A, Y, I, I + forward * 2 * size * size
+
+
+@inlined
+def motion_space(plan, scratch):
+    """Return views of the scratch of `motion_in_coordinates`, after those of the tree.
+
+    Series of the rows; values and first order of the rows, the square system (M²,), its right side and
+    solution, efforts; for accelerations, A, a product of the same shape, I* and its factors.
+    """
+    height, size = plan[2, lay.HEIGHT], plan[1, lay.SIZE]
+    tree, t, W, R, late, efforts, A, Y, I, _ = motion_scratch(plan)
+    first, L = table(scratch, t + height, height, plan[0, lay.COLUMNS]), I + size * size
+    return (
+        scratch[tree:t], scratch[t:W], first, scratch[W:R], scratch[R:late], scratch[late:efforts],
+        scratch[efforts:A], scratch[A:Y], scratch[Y:I], scratch[I:], scratch[L:],
+    )  # fmt: skip
+
+
+@inlined
+def lower_orders(cols, F, V, x, items, vectors, states, b, k, t, height):
+    """Compute the rows t, with order k + 1 of the tree's coordinates zero: the part due to lower orders."""
+    clear_range(x, k * cols.shape[0], cols.shape[0])
+    clear_range(t, 0, 4 * height)
+    if k > 0:
+        for n in range(first_pass(cols, k + 1), k + 2):
+            frame_series(cols, F, x, V, n)
+        for i in range(items.shape[0]):
+            motion_item(cols, F, V, x, items, vectors, i, states, b, k + 1, t, height)
+
+
+@inlined
+def solve_order(choice, vectors, rest, factors, want, motions, start, t, lower, k, R, late):
+    """Compute order k + 1 of the tree's coordinates from the chosen ones, less the rows t[lower :]."""
+    mobile, (first, second, third) = factors[0].shape[0], motions
+    for i in range(mobile):
+        R[i] = -t[lower + choice[lay.USED_ROW, i]]
+        a = choice[lay.INPUT, i]
+        if a >= 0 and k == 0:
+            R[i] += first[start + a]
+        elif a >= 0 and k == 2:
+            R[i] += third[start + a]
+        elif a >= 0 and not want & lay.WANT_FORWARD:
+            R[i] += second[start + a]
+        R[i] *= 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+    solve(*factors, R, 1)
+    spread(mobile, choice, rest, R, late, 1)
+
+
+@inlined
+def unused_residual(choice, vectors, rest, g, late, t, lower, left_out, large):
+    """Return the largest of `large` and |late|, and the largest residual of unused rows relative to it."""
+    worst = abs(late[0]) * 0
+    for n in range(g.shape[1]):
+        large = max(large, abs(late[n]) / abs(rest[n, lay.COLUMN_SCALE]))
+    for i in range(left_out):
+        row = choice[lay.UNUSED_ROW, i]
+        left = t[lower + row]
+        for n in range(g.shape[1]):
+            left += g[row, n] * late[n]
+        scale = abs(vectors[choice[lay.UNUSED_ITEM, i], lay.SCALE])
+        worst = max(worst, abs(left) / scale) + 0 * abs(left)
+    return large, (worst / large if large > 0 else worst)
+
+
+@inlined
+def chosen_efforts(mobile, choice, vectors, rest, factors, tau, R, efforts):
+    """Compute the efforts T = Aᵀ τ at the coordinates by the `factors` of the system."""
+    for j in range(mobile):
+        R[j] = rest[choice[lay.ELIMINATED, j], lay.COLUMN_SCALE] * tau[choice[lay.ELIMINATED, j]]
+    solve_transposed(*factors, R)
+    for i in range(mobile):
+        if choice[lay.INPUT, i] >= 0:
+            efforts[choice[lay.INPUT, i]] = R[i] / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+
+
+@inlined
+def chosen_columns(mobile, size, choice, vectors, rest, factors, Y, A):
+    """Compute A (M, m), the tree's rates for unit rates of the coordinates; Y (M, m) is scratch."""
+    clear_range(Y, 0, mobile * size)
+    for i in range(mobile):
+        if choice[lay.INPUT, i] >= 0:
+            Y[i * size + choice[lay.INPUT, i]] = 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+    solve(*factors, Y, size)
+    spread(mobile, choice, rest, Y, A, size)
 
 
 @entry
@@ -374,41 +456,18 @@ def motion_in_coordinates(
     count, width = members(plan, states, first, second, T)
     if count < 0:
         return -1
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, _ = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + start + plan[2, lay.SYSTEM]], numbers[start:]
-    start, stop = section(plan, lay.BODIES)
-    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.FORCES)
-    pulls, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.SPRINGS)
-    springs, coils, rest = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop], numbers[stop:]
-    allowed = abs(rest[mobile, lay.ALLOWED])
-    endF, endV, endforces, endx, endpower, endtau, endC = tree_scratch(mobile, want)
-    F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
-    forces, x = table(scratch, endV, mobile, 6), scratch[endforces:endx]
-    power, tau = scratch[endx:endpower], scratch[endpower:endtau]
-    C = table(scratch, endtau, mobile if want & lay.WANT_FORWARD else 0, COMPOSITE_WIDTH)
-    _, endt, endg, endW, endR, endlate, endefforts, endA, endY, _ = motion_scratch(plan)
-    t, g = scratch[endC:endt], table(scratch, endt + height, height, mobile)
-    value, factors = scratch[endt:endg], scratch[endg:endW]
-    W = table(scratch, endg, mobile, mobile)
-    R, late, efforts = scratch[endW:endR], scratch[endR:endlate], scratch[endlate:endefforts]
-    A, Y, I, L = scratch[endefforts:endA], scratch[endA:endY], scratch[endY:], scratch[endY + size * size :]
-    pivots, ends, lowest = whole[0], whole[1], first_pass(cols, order)
-    for k in range(lay.SERIES_WIDTH):
-        V[0, k] = 0
+    tables, space = sections(plan, numbers), tree_space(mobile, want, scratch)
+    (cols, geometry), (items, vectors), bodies, _, _, rest = tables
+    F, V, _, x, power, tau, C = space
+    t, value, g, W, R, late, efforts, A, Y, I, L = motion_space(plan, scratch)
+    items, allowed = items[: plan[2, lay.SYSTEM]], abs(rest[mobile, lay.ALLOWED])
+    system = cols, geometry, items, vectors, rest, choice, items.shape[0]
+    factors, motions = (table(W, 0, mobile, mobile), whole[0], whole[1]), (first, second, third)
     doubtful, measured, states = 0, quality.shape[0] > 0, table(states, 0, count, plan[2, lay.STATE_SIZE])
     for b in range(count):
         place = b * width
-        motion(cols, geometry, states, b, F)
-        frames(cols, geometry, F)
-        clear_range(scratch, endt, height * (1 + mobile))
-        for i in range(items.shape[0]):
-            gradient(cols, F, items, vectors, i, states, b, value, height)
-        gap = closure_gap(items, vectors, items.shape[0], value)
-        scaled_system(mobile, vectors, choice, rest, g, W)
-        pivot = factor(W, pivots, ends)
+        assemble(system, states, b, F, value, g, factors[0])
+        pivot, gap = factor(*factors), closure_gap(items, vectors, items.shape[0], value)
         if measured:
             quality[b, lay.PIVOT], quality[b, lay.GAP] = pivot, gap
         if pivot == 0:
@@ -420,72 +479,30 @@ def motion_in_coordinates(
         fine = pivot > lay.GOOD_PIVOT and gap <= 1
         large = first_large = abs(late[0]) * 0
         for k in range(order):
-            # with this order of the tree's coordinates zero, rows have the part of lower orders
-            clear_range(x, k * mobile, mobile)
-            clear_range(t, 0, 4 * height)
-            if k > 0:
-                for n in range(min(lowest, k + 1), k + 2):
-                    frame_series(cols, F, x, V, n)
-                for i in range(items.shape[0]):
-                    motion_item(cols, F, V, x, items, vectors, i, states, b, k + 1, t, height)
-            for i in range(mobile):
-                R[i] = -t[(k + 1) * height + choice[lay.USED_ROW, i]]
-                a = choice[lay.INPUT, i]
-                if a >= 0 and k == 0:
-                    R[i] += first[b * size + a]
-                elif a >= 0 and k == 2:
-                    R[i] += third[b * size + a]
-                elif a >= 0 and not want & lay.WANT_FORWARD:
-                    R[i] += second[b * size + a]
-                R[i] *= 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
-            solve(W, pivots, ends, R, 1)
-            spread(mobile, choice, rest, R, late, 1)
+            lower_orders(cols, F, V, x, items, vectors, states, b, k, t, height)
+            lower = (k + 1) * height
+            solve_order(choice, vectors, rest, factors, want, motions, b * size, t, lower, k, R, late)
             copy_range(x, k * mobile, late, 0, mobile)
             worst = abs(late[0]) * 0
             if left_out > 0:
                 large = large * (first_large if k > 0 else 0)
-                for n in range(mobile):
-                    large = max(large, abs(late[n]) / abs(rest[n, lay.COLUMN_SCALE]))
-                for i in range(left_out):
-                    row = choice[lay.UNUSED_ROW, i]
-                    left = t[(k + 1) * height + row]
-                    for n in range(mobile):
-                        left += g[row, n] * late[n]
-                    worst = max(
-                        worst, abs(left) / abs(vectors[choice[lay.UNUSED_ITEM, i], lay.SCALE])
-                    ) + 0 * abs(left)
-                worst = worst / large if large > 0 else worst
+                large, worst = unused_residual(choice, vectors, rest, g, late, t, lower, left_out, large)
                 # NaN fails this test
                 fine = fine and worst <= allowed
-            if k == 0:
-                first_large = large
+            first_large = large if k == 0 else first_large
             if measured:
                 quality[b, lay.LARGEST + k], quality[b, lay.LEFT + k] = 1, worst
         frame_series(cols, F, x, V, 2)
-        tree_efforts(
-            cols, F, V, x, bodies, inertias, pulls, places, applied, springs, coils, rest, states, b, want,
-            forces, power, tau,
-        )  # fmt: skip
-        # T = Aᵀ τ
-        for j in range(mobile):
-            R[j] = rest[choice[lay.ELIMINATED, j], lay.COLUMN_SCALE] * tau[choice[lay.ELIMINATED, j]]
-        solve_transposed(W, pivots, ends, R)
-        for i in range(mobile):
-            if choice[lay.INPUT, i] >= 0:
-                efforts[choice[lay.INPUT, i]] = R[i] / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+        tree_efforts(tables, applied, states, b, want, space)
+        chosen_efforts(mobile, choice, vectors, rest, factors, tau, R, efforts)
         if want & lay.WANT_SERIES:
             copy_range(T, place + size, x, 0, order * mobile)
         if want & lay.WANT_FORWARD:
-            composites(cols, F, bodies, inertias, C)
-            clear_range(Y, 0, mobile * size)
-            for i in range(mobile):
-                if choice[lay.INPUT, i] >= 0:
-                    Y[i * size + choice[lay.INPUT, i]] = 1 / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
-            solve(W, pivots, ends, Y, size)
-            spread(mobile, choice, rest, Y, A, size)
+            composites(cols, F, *bodies, C)
+            chosen_columns(mobile, size, choice, vectors, rest, factors, Y, A)
             # the factors of the system are not needed any more
-            tree_inertia(cols, F, C, rest, factors)
-            projected_inertia(cols, factors, A, size, Y, I)
+            tree_inertia(cols, F, C, rest, W)
+            projected_inertia(cols, W, A, size, Y, I)
             if width > size:
                 store_terms(size, efforts, I, power, T, place)
             fine = accelerate(size, second, b * size, efforts, I, L) and fine
@@ -522,16 +539,13 @@ def output_motion(plan, numbers, states, first, second, third, scratch, T):
         return -1
     if first.shape[0] != rates or second.shape[0] != rates or third.shape[0] != rates:
         return -1
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    (cols, geometry), (items, vectors), _, _, _, _ = sections(plan, numbers)
     endF, not_finite = mobile * lay.FRAME_WIDTH, 0
     endV, endx = output_scratch(plan)
     lowest = first_pass(cols, order)
     F, V = table(scratch, 0, mobile, lay.FRAME_WIDTH), table(scratch, endF, mobile + 1, lay.SERIES_WIDTH)
     x, states = scratch[endV:endx], table(states, 0, count, length)
-    for k in range(lay.SERIES_WIDTH):
-        V[0, k] = 0
+    clear_range(scratch, endF, lay.SERIES_WIDTH)
     for b in range(count):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)

@@ -31,17 +31,17 @@ angles of cut joints, rounded dimensions, singular configurations, and distant s
 from __future__ import annotations
 
 from kic.kernels import layout as lay
-from kic.kernels.constraint_jacobian import gradient
-from kic.kernels.frames import frames, motion, world_point, world_vector
+from kic.kernels.frames import world_point, world_vector
 from kic.kernels.functions import root
 from kic.kernels.influence import affects
 from kic.kernels.influence import first as first_influence
 from kic.kernels.jit import entry, helper, inlined, part, reordered
 from kic.kernels.linear_solve import factor, solve
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 from kic.kernels.ranges import clear_range, copy_range
-from kic.kernels.transfer import scaled_system
+from kic.kernels.transfer import assemble
 from kic.kernels.vectors import cross, dot, scale, sub, take
+from kic.kernels.views import table
 
 # largest number of Newton steps, largest first step (rad, shares of the length), and largest ratio of steps
 STEPS_MAX, STEP_MAX, CONTRACTION_MAX = 10, 0.2, 0.25
@@ -83,11 +83,40 @@ def closing_scratch(plan):
     return numbers + MEMORY_WIDTH
 
 
+@inlined
+def closing_space(plan, width, scratch):
+    """Return views of the scratch for states of a width.
+
+    Frames; values and first order of the rows; values at the start and end of a chord, and the goal; a
+    square; systems at the start, middle and end, inverses at the start and middle (2, M²), states; a step,
+    the residual at the middle, weights and units of the columns for both inverses, measures, and a rest.
+    """
+    mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
+    square, first = mobile * mobile, mobile * lay.FRAME_WIDTH
+    begun = first + height * (1 + mobile)
+    W = begun + 3 * height
+    nodes = W + 6 * square
+    # a ball joint has four entries for its three columns
+    step = nodes + 6 * mobile
+    weights = step + 2 * mobile
+    measures = weights + 4 * mobile
+    S, M = table(scratch, W + square, mobile, mobile), table(scratch, W + 2 * square, mobile, mobile)
+    systems = S, M, table(scratch, W + 3 * square, mobile, mobile)
+    both = table(scratch, weights, mobile, 2), table(scratch, weights + 2 * mobile, mobile, 2)
+    return (
+        table(scratch, 0, mobile, lay.FRAME_WIDTH), scratch[first:begun],
+        table(scratch, first + height, height, mobile), scratch[begun : begun + height],
+        scratch[begun + height : begun + 2 * height], scratch[begun + 2 * height : W],
+        table(scratch, W, mobile, mobile), systems, table(scratch, W + 4 * square, 2, square),
+        table(scratch, nodes, 3, width), scratch[step : step + mobile], scratch[step + mobile : weights],
+        both, scratch[measures : measures + 3], scratch[measures + 3 :],
+    )  # fmt: skip
+
+
 @helper
 def forget(plan, scratch):
     """Clear the kept system, so that `close_members` evaluates it at the start of its first member."""
-    place = closing_scratch(plan) - MEMORY_WIDTH
-    clear_range(scratch, place, MEMORY_WIDTH)
+    clear_range(scratch, closing_scratch(plan) - MEMORY_WIDTH, MEMORY_WIDTH)
 
 
 @helper
@@ -141,17 +170,9 @@ def move(cols, choice, rest, R, states, b):
 
 
 @helper
-def evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, W):
-    """Compute values and first order of all rows of the system at state b, and the scaled square system W.
-
-    The first order `g` (rows, M) follows the values in the same array.
-    """
-    motion(cols, geometry, states, b, F)
-    frames(cols, geometry, F)
-    clear_range(value, 0, value.shape[0])
-    for i in range(count):
-        gradient(cols, F, items, vectors, i, states, b, value, g.shape[0])
-    scaled_system(cols.shape[0], vectors, choice, rest, g, W)
+def evaluate(system, states, b, F, value, g, W):
+    """Perform `assemble`, which is compiled once for all calls."""
+    assemble(system, states, b, F, value, g, W)
 
 
 @inlined
@@ -413,10 +434,8 @@ def slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residu
     for i in range(mobile):
         x, y, end = three_products(N[i], first, second, end_residual)
         line[i], line[mobile + i], line[5 * mobile + i] = x, y, abs(end)
-        largest, largest_end = (
-            max(largest, max(abs(x), abs(y)) / weights[i]),
-            max(largest_end, abs(end) / weights[i]),
-        )
+        largest = max(largest, max(abs(x), abs(y)) / weights[i])
+        largest_end = max(largest_end, abs(end) / weights[i])
     return SLOPE_FACTOR * largest + largest_end
 
 
@@ -475,42 +494,22 @@ def certify(mobile, choice, closure_error, S, E, N, line, product, bounds, radiu
 
 
 @part
-def certify_chord(
-    plan,
-    numbers,
-    choice,
-    F,
-    value,
-    g,
-    begun,
-    aim,
-    share,
-    nodes,
-    a,
-    e,
-    systems,
-    N,
-    w,
-    closure_error,
-    end_residual,
-    work,
-    measures,
-):
-    """Write κ, 4 λ η and a flag into `measures`; the flag is 1 if the chord from node a to e is certified.
+def certify_chord(plan, numbers, choice, scratch, width, segment, closure_error):
+    """Write κ, 4 λ η and a flag into `measures`; the flag is 1 if a chord is certified.
 
-    N is the inverse of the system at either end; `F`, `value` and `g` were computed at either end. The goal
-    covers a fraction `share` of its path from `begun` to `aim`.
+    Segment 0 is the chord from node 0 to node 2, and segments 1 and 2 are its halves. The inverse is that of
+    the system at either end, where frames, values and first order were computed too.
     """
     mobile, count = plan[0, lay.COLUMNS], plan[2, lay.SYSTEM]
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    rest = numbers[numbers.shape[0] - 1 - mobile :]
+    (cols, geometry), (items, vectors), _, _, _, rest = sections(plan, numbers)
+    space = closing_space(plan, width, scratch)
+    F, value, g, begun, found, _, _, systems, inverses, nodes, _, last, weights, measures, work = space
+    a, e, h = 1 if segment == 2 else 0, 1 if segment == 1 else 2, 0 if segment == 0 else 1
+    share, w, N = 1.0 if segment == 0 else 0.5, weights[h], table(inverses[h], 0, mobile, mobile)
     d, product, line = work[:mobile], work[mobile : 2 * mobile], work[2 * mobile : 10 * mobile]
-    bounds = work[10 * mobile : 10 * mobile + BOUNDS_WIDTH * count].reshape(count, BOUNDS_WIDTH)
-    S, E = systems[a], systems[e]
+    bounds, S, E = table(work, 10 * mobile, count, BOUNDS_WIDTH), systems[a], systems[e]
     chord(cols, rest, nodes, a, e, d)
-    caused = slopes(mobile, choice, vectors, begun, aim, share, d, S, E, N, w, end_residual, line)
+    caused = slopes(mobile, choice, vectors, begun, found, share, d, S, E, N, w, last, line)
     error = closure_error
     for i in range(count):
         error = max(
@@ -576,6 +575,144 @@ def closing(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
     return close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries)
 
 
+@inlined
+def set_aim(mobile, choice, begun, goal, share, aim):
+    """Set the goal of the chosen rows to a share of the path from `begun`; all other rows keep their goal."""
+    for i in range(mobile):
+        if choice[lay.INPUT, i] >= 0:
+            row = choice[lay.USED_ROW, i]
+            aim[row] = goal[row] if share == 1 else begun[row] + share * (goal[row] - begun[row])
+
+
+@inlined
+def correct(system, left_out, states, b, space, pivots, ends, whole, inverted, start_pivot):
+    """Move state b from node 0 to the goal `aim` by Newton's method.
+
+    Return 1 if it converges, 2 if the start already has the values of the goal, else 0; the ratio of the next
+    step to this one; the largest value; True if the start is inverted; and its smallest pivot. `whole` is
+    True if the goal is the end of the path.
+    """
+    cols, _, _, vectors, rest, choice, _ = system
+    F, value, g, begun, _, aim, W, (S, _, E), inverses, _, R, _, weights, _, work = space
+    mobile = cols.shape[0]
+    d, N = work[:mobile], table(inverses[0], 0, mobile, mobile)
+    fresh, last, stale, converged, ratio, large = True, False, 0.0, 0, SHRINK_MIN, 1.0
+    before, size, pivot = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0
+    for step in range(STEPS_MAX):
+        if step > 0:
+            evaluate(system, states, b, F, value, g, E)
+            worst, other, large = residuals(vectors, choice, aim, value, mobile, left_out, R)
+        else:
+            worst, other, large = residuals(vectors, choice, aim, begun, mobile, left_out, R)
+        # an ill-conditioned system amplifies the residual: it is reduced until round-off stops it
+        good = step == 0 or pivot > lay.GOOD_PIVOT
+        done = (
+            worst == 0
+            or (good and worst <= ROUNDING_RTOL * large)
+            or (worst <= CLOSURE_RTOL and step > 0 and not whole)
+            or (worst <= CLOSURE_RTOL and step > 1 and worst > before / 2)
+        )
+        if done and step > 0:
+            converged = 1
+            break
+        if step == 0 and not inverted:
+            copy_matrix(W, S)
+            start_pivot = factor(W, pivots, ends)
+            if not start_pivot > PIVOT_MIN:
+                break
+            invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[0], weights[0])
+            inverted = True
+        # after a short step the last system is reused
+        if step == 0:
+            fresh, pivot = True, start_pivot
+        elif not good or last or size > REUSED_STEP_MAX:
+            fresh, stale = False, 0.0
+            copy_matrix(W, E)
+            pivot = factor(W, pivots, ends)
+            if not pivot > PIVOT_MIN:
+                break
+        if done:  # the start has the values of the goal, and the rows fix it
+            converged = 2
+            break
+        before = worst
+        next_size = newton_step(W, pivots, ends, N, fresh, d, R)
+        # NaN fails this test; near the end round-off decides about the size of steps
+        share_max = 1.0 if last else CONTRACTION_MAX
+        if not (next_size <= share_max * size or next_size <= CLOSURE_RTOL):
+            if step > 0 and worst <= 2 * ROUNDING_RTOL * large:
+                converged = 1
+            elif step == 0:
+                ratio = STEP_FACTOR * STEP_FACTOR * STEP_MAX / next_size
+            break
+        move(cols, choice, rest, R, states, b)
+        # the residual after such a step is below round-off
+        settled = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
+        settled = settled and next_size * stale <= STALE_PRODUCT_MIN
+        stale += next_size
+        if step > 0 and pivot > lay.GOOD_PIVOT and settled and other <= CLOSURE_RTOL:
+            # where steps shrink slowly, round-off is reached by one more with a new inverse
+            if last or next_size * next_size * pivot <= STALE_PRODUCT_MIN * size:
+                converged = 1
+                break
+            last = True
+        size = next_size
+    return (1 if last else converged), ratio, large, inverted, start_pivot
+
+
+@inlined
+def newton_step(W, pivots, ends, N, fresh, d, R):
+    """Replace the residual R (M,) by Newton's step; return its size. N is the inverse if it is `fresh`."""
+    mobile, size = R.shape[0], 0.0
+    if fresh:
+        copy_range(d, 0, R, 0, mobile)
+        for i in range(mobile):
+            R[i] = 0
+            for k in range(mobile):
+                R[i] += N[i, k] * d[k]
+    else:
+        solve(W, pivots, ends, R, 1)
+    for n in range(mobile):
+        size = max(size, abs(R[n]))
+        size += 0 * R[n]
+    return size
+
+
+@inlined
+def certify_curve(plan, numbers, system, scratch, space, pivots, ends, closure_error):
+    """Return True if the curve from node 0 to node 2 is certified, and the ratio of the next step to it.
+
+    The chord is tried first. If it fails, both halves of the curve are tried.
+    """
+    cols, _, _, vectors, rest, choice, _ = system
+    F, value, g, begun, found, aim, W, (_, M, _), inverses, nodes, R, end_residual, weights, _, work = space
+    mobile, certified, ratio = cols.shape[0], False, 0.0
+    line, measures = work[2 * mobile : 4 * mobile], space[13]
+    clear_range(end_residual, 0, mobile)
+    for segment in range(3):
+        if segment == 1:
+            set_middle(cols, rest, choice, line, R, nodes)
+            evaluate(system, nodes, 1, F, value, g, M)
+            copy_matrix(W, M)
+            if not factor(W, pivots, ends) > PIVOT_MIN:
+                break
+            invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[1], weights[1])
+            for i in range(mobile):
+                if choice[lay.INPUT, i] >= 0:
+                    row = choice[lay.USED_ROW, i]
+                    aim[row] = (begun[row] + found[row]) / 2
+            residuals(vectors, choice, aim, value, mobile, 0, end_residual)
+        certify_chord(plan, numbers, choice, scratch, nodes.shape[1], segment, closure_error)
+        kappa, product, certified = measures[0], measures[1], measures[2] != 0
+        if segment == 0:
+            # halves have about half of κ and a quarter of η
+            kappa, product = kappa / 2, product / 4
+        ratio = 1 / (root(product) / STEP_FACTOR + kappa + 1e-9)
+        possible = kappa < 1 and product < (1 - kappa) * (1 - kappa)
+        if certified == (segment == 0) or not possible:
+            break
+    return certified, ratio
+
+
 @helper
 def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, tries):
     """Perform `closing`, with the kept system of an earlier call.
@@ -583,48 +720,18 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
     If a member starts at the same state as the previous member, the system of that state is reused, even
     across calls unless `forget` is called.
     """
-    mobile, height, left_out, count = (
-        plan[0, lay.COLUMNS],
-        plan[2, lay.HEIGHT],
-        plan[2, lay.LEFT_OUT],
-        plan[2, lay.SYSTEM],
-    )
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    rest = numbers[numbers.shape[0] - 1 - mobile :]
-    square, place = mobile * mobile, mobile * lay.FRAME_WIDTH
-    F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
-    value = scratch[place : place + height * (1 + mobile)]
-    g = value[height:].reshape(height, mobile)
-    place += height * (1 + mobile)
-    begun = scratch[place : place + height]
-    place += height
-    found, aim = scratch[place : place + height], scratch[place + height : place + 2 * height]
-    place += 2 * height
-    W = scratch[place : place + square].reshape(mobile, mobile)
-    # systems and states at the start, middle and end of a chord; inverses at the start and middle, with the
-    # weights and units of the columns
-    systems = scratch[place + square : place + 4 * square].reshape(3, mobile, mobile)
-    S, M, E = systems[0], systems[1], systems[2]
-    inverses = scratch[place + 4 * square : place + 6 * square].reshape(2, square)
-    N = inverses[0].reshape(mobile, mobile)
-    place += 6 * square
-    # a ball joint has four entries for its three columns
-    nodes = scratch[place : place + 3 * states.shape[1]].reshape(3, states.shape[1])
-    place += 6 * mobile
-    R, end_residual = scratch[place : place + mobile], scratch[place + mobile : place + 2 * mobile]
-    weights = scratch[place + 2 * mobile : place + 6 * mobile].reshape(2, mobile, 2)
-    measures, work = scratch[place + 6 * mobile : place + 6 * mobile + 3], scratch[place + 6 * mobile + 3 :]
-    d, line = work[:mobile], work[2 * mobile : 4 * mobile]
-    pivots, ends = whole[0], whole[1]
+    mobile, height, left_out = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[2, lay.LEFT_OUT]
+    (cols, geometry), (items, vectors), _, _, _, rest = sections(plan, numbers)
+    system, width = (cols, geometry, items, vectors, rest, choice, plan[2, lay.SYSTEM]), states.shape[1]
+    space, pivots, ends = closing_space(plan, width, scratch), whole[0], whole[1]
+    F, value, g, begun, found, aim, _, (S, _, E), _, nodes, _, _, _, _, _ = space
     # kept: S, `begun` and node 0 are those of the previous member; inverted: N is the inverse of S
     memory = scratch[closing_scratch(plan) - MEMORY_WIDTH :]
     failed, kept, inverted, start_pivot = 0, memory[KEPT] > 0, memory[INVERTED] > 0, memory[START_PIVOT]
     for b in range(states.shape[0]):
         quality[b] = 0
         not_finite = 0.0
-        for k in range(states.shape[1]):
+        for k in range(width):
             kept = kept and nodes[0, k] == states[b, k]
             nodes[0, k] = states[b, k]
             not_finite += 0 * states[b, k]
@@ -632,9 +739,8 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
             aim[row] = goal[b, row]
             not_finite += 0 * aim[row]
         if not kept:
-            evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, S)
-            for row in range(height):
-                begun[row] = value[row]
+            evaluate(system, states, b, F, value, g, S)
+            copy_range(begun, 0, value, 0, height)
             inverted = False
         kept, closure_error = True, 0.0
         for row in range(height):
@@ -642,137 +748,28 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
         for i in range(mobile):
             if choice[lay.INPUT, i] < 0:
                 row = choice[lay.USED_ROW, i]
-                closure_error = max(
-                    closure_error,
-                    abs(goal[b, row] - begun[row]) / vectors[choice[lay.USED_ITEM, i], lay.SCALE],
-                )
+                error = abs(goal[b, row] - begun[row]) / vectors[choice[lay.USED_ITEM, i], lay.SCALE]
+                closure_error = max(closure_error, error)
         share, part = 0.0, 1.0
         for _ in range(tries if not_finite == 0 else 0):
             end = share + part
             if 1 - end < 1e-3 * part:
                 end = 1.0
-            for i in range(mobile):
-                if choice[lay.INPUT, i] >= 0:
-                    row = choice[lay.USED_ROW, i]
-                    aim[row] = begun[row] + (end - share) / (1 - share) * (goal[b, row] - begun[row])
-                    if end == 1:
-                        aim[row] = goal[b, row]
-            fresh, last, stale = True, False, 0.0
-            before, size, pivot, converged, ratio = 0.0, STEP_MAX / CONTRACTION_MAX, 0.0, 0, SHRINK_MIN
-            for step in range(STEPS_MAX):
-                if step > 0:
-                    evaluate(cols, geometry, items, vectors, rest, choice, count, states, b, F, value, g, E)
-                    worst, other, large = residuals(vectors, choice, aim, value, mobile, left_out, R)
-                else:
-                    worst, other, large = residuals(vectors, choice, aim, begun, mobile, left_out, R)
-                # an ill-conditioned system amplifies the residual: it is reduced until round-off stops it
-                good = step == 0 or pivot > lay.GOOD_PIVOT
-                done = (
-                    worst == 0
-                    or (good and worst <= ROUNDING_RTOL * large)
-                    or (worst <= CLOSURE_RTOL and step > 0 and end < 1)
-                    or (worst <= CLOSURE_RTOL and step > 1 and worst > before / 2)
-                )
-                if done and step > 0:
-                    converged = 1
-                    break
-                if step == 0 and not inverted:
-                    copy_matrix(W, S)
-                    start_pivot = factor(W, pivots, ends)
-                    if not start_pivot > PIVOT_MIN:
-                        break
-                    invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[0], weights[0])
-                    inverted = True
-                # after a short step the last system is reused
-                if step == 0:
-                    fresh, pivot = True, start_pivot
-                elif not good or last or size > REUSED_STEP_MAX:
-                    fresh, stale = False, 0.0
-                    copy_matrix(W, E)
-                    pivot = factor(W, pivots, ends)
-                    if not pivot > PIVOT_MIN:
-                        break
-                if done:  # the start has the values of the goal, and the rows fix it
-                    converged = 2
-                    break
-                before = worst
-                if fresh:
-                    for i in range(mobile):
-                        d[i] = R[i]
-                    for i in range(mobile):
-                        R[i] = 0
-                        for k in range(mobile):
-                            R[i] += N[i, k] * d[k]
-                else:
-                    solve(W, pivots, ends, R, 1)
-                next_size = 0.0
-                for n in range(mobile):
-                    next_size = max(next_size, abs(R[n]))
-                    next_size += 0 * R[n]
-                # NaN fails this test; near the end round-off decides about the size of steps
-                share_max = 1.0 if last else CONTRACTION_MAX
-                if not (next_size <= share_max * size or next_size <= CLOSURE_RTOL):
-                    if step > 0 and worst <= 2 * ROUNDING_RTOL * large:
-                        converged = 1
-                    elif step == 0:
-                        ratio = STEP_FACTOR * STEP_FACTOR * STEP_MAX / next_size
-                    break
-                move(cols, choice, rest, R, states, b)
-                # the residual after such a step is below round-off
-                settled = next_size * max(size, next_size) <= STEP_PRODUCT_MIN
-                settled = settled and next_size * stale <= STALE_PRODUCT_MIN
-                stale += next_size
-                if step > 0 and pivot > lay.GOOD_PIVOT and settled and other <= CLOSURE_RTOL:
-                    # where steps shrink slowly, round-off is reached by one more with a new inverse
-                    if last or next_size * next_size * pivot <= STALE_PRODUCT_MIN * size:
-                        converged = 1
-                        break
-                    last = True
-                size = next_size
-            if last:
-                converged = 1
+            set_aim(mobile, choice, begun, goal[b], 1.0 if end == 1 else (end - share) / (1 - share), aim)
+            converged, ratio, large, inverted, start_pivot = correct(
+                system, left_out, states, b, space, pivots, ends, end == 1, inverted, start_pivot
+            )
             certified = converged == 2
             if converged == 1:
-                for row in range(height):
-                    found[row] = value[row]
+                copy_range(found, 0, value, 0, height)
                 for i in range(mobile):
                     if choice[lay.INPUT, i] >= 0:
                         found[choice[lay.USED_ROW, i]] = aim[choice[lay.USED_ROW, i]]
-                    end_residual[i] = 0
-                for k in range(states.shape[1]):
-                    nodes[2, k] = states[b, k]
+                copy_range(nodes[2], 0, states[b], 0, width)
                 closure_error = max(closure_error, CLOSURE_RTOL, 2 * ROUNDING_RTOL * large)
-                # the chord, and where it fails, both halves of the curve
-                for segment in range(3):
-                    a, e = 1 if segment == 2 else 0, 1 if segment == 1 else 2
-                    h = 0 if segment == 0 else 1
-                    if segment == 1:
-                        set_middle(cols, rest, choice, line, R, nodes)
-                        evaluate(
-                            cols, geometry, items, vectors, rest, choice, count, nodes, 1, F, value, g, M
-                        )
-                        copy_matrix(W, M)
-                        if not factor(W, pivots, ends) > PIVOT_MIN:
-                            break
-                        invert(mobile, choice, vectors, rest, W, pivots, ends, inverses[1], weights[1])
-                        for i in range(mobile):
-                            if choice[lay.INPUT, i] >= 0:
-                                row = choice[lay.USED_ROW, i]
-                                aim[row] = (begun[row] + found[row]) / 2
-                        residuals(vectors, choice, aim, value, mobile, 0, end_residual)
-                    inverse = inverses[h].reshape(mobile, mobile)
-                    certify_chord(
-                        plan, numbers, choice, F, value, g, begun, found, 1.0 if segment == 0 else 0.5, nodes,
-                        a, e, systems, inverse, weights[h], closure_error, end_residual, work, measures,
-                    )  # fmt: skip
-                    kappa, product, certified = measures[0], measures[1], measures[2] != 0
-                    if segment == 0:
-                        # halves have about half of κ and a quarter of η
-                        kappa, product = kappa / 2, product / 4
-                    ratio = 1 / (root(product) / STEP_FACTOR + kappa + 1e-9)
-                    possible = kappa < 1 and product < (1 - kappa) * (1 - kappa)
-                    if certified == (segment == 0) or not possible:
-                        break
+                certified, ratio = certify_curve(
+                    plan, numbers, system, scratch, space, pivots, ends, closure_error
+                )
             if certified:
                 share = end
                 if share == 1:
@@ -780,16 +777,13 @@ def close_members(plan, numbers, states, goal, choice, scratch, whole, quality, 
                 part *= min(GROWTH_MAX, ratio)
                 closure_error = CLOSURE_RTOL
                 if converged == 1:
-                    for k in range(states.shape[1]):
-                        nodes[0, k] = states[b, k]
-                    for row in range(height):
-                        begun[row] = found[row]
+                    copy_range(nodes[0], 0, states[b], 0, width)
+                    copy_range(begun, 0, found, 0, height)
                     copy_matrix(S, E)
                     kept = inverted = False
             else:
                 part = (end - share) * max(SHRINK_MIN, min(SHRINK_MAX, ratio))
-                for k in range(states.shape[1]):
-                    states[b, k] = nodes[0, k]
+                copy_range(states[b], 0, nodes[0], 0, width)
                 if not part > SHARE_MIN:
                     break
             # the rest of the path in equal parts

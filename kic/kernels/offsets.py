@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from kic.kernels import layout as lay
-from kic.kernels.jit import helper
+from kic.kernels.jit import helper, inlined
 
 
-@helper
-def section(plan, which):
-    """Return the start and end of a section in `numbers`; in the plan, add HEADER to both."""
-    start = 0
-    for k in range(which):
-        start += plan[0, k]
-    return start, start + plan[0, which]
+@inlined
+def sections(plan, numbers):
+    """Return the sections of columns, items, bodies, forces and springs, and the rest of `numbers`.
+
+    Each of the first five is a pair: its rows in the plan, and in `numbers`.
+    """
+    h, a = lay.HEADER, plan[0, lay.COLUMNS]
+    b = a + plan[0, lay.ITEMS]
+    c = b + plan[0, lay.BODIES]
+    d = c + plan[0, lay.FORCES]
+    e = d + plan[0, lay.SPRINGS]
+    return (
+        (plan[h : h + a], numbers[:a]),
+        (plan[h + a : h + b], numbers[a:b]),
+        (plan[h + b : h + c], numbers[b:c]),
+        (plan[h + c : h + d], numbers[c:d]),
+        (plan[h + d : h + e], numbers[d:e]),
+        numbers[e:],
+    )
 
 
 @helper

@@ -17,7 +17,7 @@ from kic.kernels.functions import has_large, has_nonfinite
 from kic.kernels.influence import vector_rows, zero
 from kic.kernels.jit import entry, helper, inlined, overloaded
 from kic.kernels.linear_map import linear_coordinate, linear_start, open_members, ordered_rows
-from kic.kernels.offsets import g_at, packed_width, pair_count, section, table_width
+from kic.kernels.offsets import g_at, packed_width, pair_count, sections, table_width
 from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
 from kic.kernels.series import moved_series, vector_series
@@ -125,12 +125,8 @@ def vector_item(cols, F, into, items, vectors, i, order, size, t, rows, U, W):
     Points and angular velocities are three rows of the table t. A product leaves its two vectors as tables of
     three rows: U of the vector fixed in A, and W of the other vector.
     """
-    kind, body, base, row = (
-        items[i, lay.ITEM],
-        items[i, lay.FRAME_B],
-        items[i, lay.FRAME_A],
-        items[i, lay.ROW],
-    )
+    kind, body, base = items[i, lay.ITEM], items[i, lay.FRAME_B], items[i, lay.FRAME_A]
+    row = items[i, lay.ROW]
     ordered, product = items[i, lay.ORDERED] != 0, kind >= lay.DISTANCE
     weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1
     sort, head, tail, w, u = item_vectors(F, items, vectors, i)
@@ -277,12 +273,8 @@ def motion_item(cols, F, V, x, items, vectors, i, states, b, order, t, rows):
     """
     if scalar_item(cols, F, (V, x, 0, lay.EVERY, True), items, vectors, i, states, b, order, 1, t, rows):
         return
-    kind, body, base, row = (
-        items[i, lay.ITEM],
-        items[i, lay.FRAME_B],
-        items[i, lay.FRAME_A],
-        items[i, lay.ROW],
-    )
+    kind, body, base = items[i, lay.ITEM], items[i, lay.FRAME_B], items[i, lay.FRAME_A]
+    row = items[i, lay.ROW]
     sort, head, tail, w, u = item_vectors(F, items, vectors, i)
     one, two, three = moved_series(F, V, body, sort, head, order)
     if base != lay.NONE and sort != lay.DIRECTION:
@@ -344,9 +336,7 @@ def row_tables(plan, numbers, states, into, scratch, T):
     """Compute rows in the coordinates of `into`; return the number of members that are not finite."""
     not_finite = 0
     mobile = plan[0, lay.COLUMNS]
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
+    (cols, geometry), (items, vectors), _, _, _, _ = sections(plan, numbers)
     order, rows, size = plan[1, lay.ORDER], plan[1, lay.ROWS], plan[1, lay.SIZE]
     framed = mobile * lay.FRAME_WIDTH
     F = scratch[:framed].reshape(mobile, lay.FRAME_WIDTH)
@@ -360,8 +350,7 @@ def row_tables(plan, numbers, states, into, scratch, T):
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         t = T[b]
-        for place in range(table_width(rows, size, order)):
-            t[place] = 0
+        clear_range(t, 0, table_width(rows, size, order))
         for i in range(items.shape[0]):
             add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W)
         if bounded and not (has_large(states[b]) or has_large(scratch[:framed])):

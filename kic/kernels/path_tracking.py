@@ -18,8 +18,9 @@ from kic.kernels.frames import frames, motion
 from kic.kernels.functions import logarithm, root
 from kic.kernels.jit import entry, helper
 from kic.kernels.linear_solve import factor, solve
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 from kic.kernels.ranges import add_range, clear_range, copy_range
+from kic.kernels.views import table
 
 # rows of the equations: row of the system; kind of goal; its parameter, -1 for none; entry of a rotation
 ROW, GOAL, PARAMETER, ENTRY = 0, 1, 2, 3
@@ -115,12 +116,14 @@ def set_rows(cols, geometry, items, vectors, used, nodes, b, F, value, g, rows, 
 
 
 @helper
-def newton_step(rows, scales, mix, ties, ratios, rest, value, g, aim, rate, W, R, w, S, pivots, ends):
+def newton_step(equations, value, g, aim, rate, space):
     """Compute Newton's step and the rates of the solution, side by side in S.
 
     Return the largest step, or NaN if the system is singular.
     """
-    unknowns, mobile, linear = mix.shape[0], w.shape[0], rows.shape[0] - mix.shape[1]
+    rows, scales, mix, ties, ratios, rest = equations
+    W, R, w, S, pivots, ends = space
+    unknowns, mobile, linear = mix.shape[0], g.shape[1], rows.shape[0] - mix.shape[1]
     clear_range(S, 0, 2 * mobile)
     clear_range(R, 0, 2 * unknowns)
     for t in range(ties.shape[0]):
@@ -232,22 +235,9 @@ def extent(cols, rest, nodes, b):
 
 @entry
 def path_tracking(
-    plan,
-    numbers,
-    used,
-    rows,
-    scales,
-    mix,
-    ties,
-    ratios,
-    states,
-    start,
-    change,
-    tightness,
-    shares,
-    scratch,
+    plan, numbers, used, rows, scales, mix, ties, ratios, states, start, change, tightness, shares, scratch,
     whole,
-):
+):  # fmt: skip
     """Continue states (B, S) in place as parameters change from `start` (B, n) by `change`.
 
     Return the number of steps. `shares` (B,) become 1 for complete paths, -1 for paths that end at infinity,
@@ -258,28 +248,16 @@ def path_tracking(
     """
     mobile, height, count, width = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], rows.shape[0], states.shape[1]
     unknowns, curved = mix.shape
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    first, _ = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + first : lay.HEADER + first + plan[2, lay.SYSTEM]], numbers[first:]
-    rest = numbers[numbers.shape[0] - 1 - mobile :]
-    place = mobile * lay.FRAME_WIDTH
-    F = scratch[:place].reshape(mobile, lay.FRAME_WIDTH)
-    value = scratch[place : place + height * (1 + mobile)]
-    g = value[height:].reshape(height, mobile)
+    (cols, geometry), (items, vectors), _, _, _, rest = sections(plan, numbers)
+    F, place = table(scratch, 0, mobile, lay.FRAME_WIDTH), mobile * lay.FRAME_WIDTH
+    value, g = scratch[place:], table(scratch, place + height, height, mobile)
     place += height * (1 + mobile)
-    W = scratch[place : place + unknowns * unknowns].reshape(unknowns, unknowns)
+    W = table(scratch, place, unknowns, unknowns)
     place += unknowns * unknowns
-    R, w = (
-        scratch[place : place + 2 * unknowns],
-        scratch[place + 2 * unknowns : place + 2 * unknowns + mobile],
-    )
-    place += 2 * unknowns + mobile
-    S = scratch[place : place + 2 * mobile]
-    place += 2 * mobile
-    aim, rate = scratch[place : place + count], scratch[place + count : place + 2 * count]
-    begun, pose = scratch[place + 2 * count : place + 3 * count], scratch[place + 3 * count :]
-    place += 3 * count + 8
-    nodes = scratch[place : place + NODES * width].reshape(NODES, width)
+    R, w, S = scratch[place:], scratch[place + 2 * unknowns :], scratch[place + 2 * unknowns + mobile :]
+    place += 2 * unknowns + 3 * mobile
+    aim, rate, begun = scratch[place:], scratch[place + count :], scratch[place + 2 * count :]
+    pose, nodes = scratch[place + 3 * count :], table(scratch, place + 3 * count + 8, NODES, width)
     equations = rows, scales, mix, ties, ratios, rest
     space = W, R, w, S, whole[0], whole[1]
     contraction, largest = PATH_CONTRACTION_MAX * tightness, PATH_CORRECTION_MAX * tightness
@@ -291,7 +269,7 @@ def path_tracking(
         for k in range(count):
             begun[k] = value[rows[k, ROW]] + scales[k, 1] if rows[k, GOAL] == TURN else 0
         set_goal(rows, scales, start, change, b, 0.0, begun, pose, aim, rate)
-        newton_step(*equations, value, g, aim, rate, *space)
+        newton_step(equations, value, g, aim, rate, space)
         move_node(cols, S, 1, nodes, SLOPE, HERE)
         share, step, before, done = 0.0, FIRST_PATH_STEP * tightness, -1.0, 0.0
         for _ in range(PATH_STEPS_MAX):
@@ -314,13 +292,13 @@ def path_tracking(
             end = share + h
             set_goal(rows, scales, start, change, b, end, begun, pose, aim, rate)
             set_rows(cols, geometry, items, vectors, used, nodes, NEXT, F, value, g, rows, curved, aim)
-            one = newton_step(*equations, value, g, aim, rate, *space)
+            one = newton_step(equations, value, g, aim, rate, space)
             good, factor_of_step = False, 0.2
             if one <= largest:
                 move_node(cols, S, 0, nodes, NEXT, NEXT)
                 normalize(cols, nodes, NEXT)
                 set_rows(cols, geometry, items, vectors, used, nodes, NEXT, F, value, g, rows, curved, aim)
-                two = newton_step(*equations, value, g, aim, rate, *space)
+                two = newton_step(equations, value, g, aim, rate, space)
                 noise, _ = extent(cols, rest, nodes, NEXT)
                 good = two <= max(contraction * one, noise)
                 grow = one / largest
@@ -356,7 +334,7 @@ def path_tracking(
             last = 0.0
             for _ in range(CORRECTIONS):
                 set_rows(cols, geometry, items, vectors, used, nodes, HERE, F, value, g, rows, curved, aim)
-                last = newton_step(*equations, value, g, aim, rate, *space)
+                last = newton_step(equations, value, g, aim, rate, space)
                 move_node(cols, S, 0, nodes, HERE, HERE)
                 normalize(cols, nodes, HERE)
             noise, _ = extent(cols, rest, nodes, HERE)

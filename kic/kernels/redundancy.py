@@ -213,8 +213,7 @@ def resolution(plan, asked, T, K, metric, motion, numbers, scratch, quality, out
                 along(plan, k, plan[P_PLACE], plan[lists + i], o, qd, Z, plane, C + i * size)
         copy_range(Z, y, m, zd, size)
         if consistent:
-            for n in range(size):
-                Z[x + n] = 0
+            clear_range(Z, x, size)
             for p in range(rows):
                 add_range(Z, x, Z[first + p], Z, rate + p * size, size)
             if weight == lay.INERTIA_METRIC:  # İ* = C + Cᵀ

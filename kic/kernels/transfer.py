@@ -18,11 +18,11 @@ from kic.kernels.constraint_jacobian import closure_gap, gradient
 from kic.kernels.frames import frames, motion
 from kic.kernels.functions import has_nonfinite
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
-from kic.kernels.jit import entry, helper, part
+from kic.kernels.jit import entry, helper, inlined, part
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.loads import load_tables
 from kic.kernels.newton_euler import inertia_tables, loads_block
-from kic.kernels.offsets import block, packed_width, pair_count, section
+from kic.kernels.offsets import block, packed_width, pair_count, sections
 from kic.kernels.outputs import add_item
 from kic.kernels.ranges import add_range, clear_range, copy_range, put_at, scale_range, vector_at
 from kic.kernels.transferred_influence import (
@@ -38,12 +38,8 @@ from kic.kernels.vectors import cross, sub
 @helper
 def scratch_parts(plan):
     """Return the ends of the parts of the scratch, in the order of their use below."""
-    mobile, height, size, rows = (
-        plan[0, lay.COLUMNS],
-        plan[2, lay.HEIGHT],
-        plan[1, lay.SIZE],
-        plan[1, lay.ROWS],
-    )
+    mobile, height = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT]
+    size, rows = plan[1, lay.SIZE], plan[1, lay.ROWS]
     want, order, pairs = plan[1, lay.WANT], plan[1, lay.ORDER], plan[2, lay.PAIRS]
     count, most, every = pair_count(size, pairs), size, height + rows
     if order > 1:
@@ -81,6 +77,22 @@ def scaled_system(mobile, vectors, choice, rest, g, W):
         f = rest[choice[lay.ELIMINATED, j], lay.COLUMN_SCALE]
         for i in range(mobile):
             W[i, j] *= f
+
+
+@inlined
+def assemble(system, states, b, F, value, g, W):
+    """Compute values and first order of all rows of a system at state b, and the scaled square system W.
+
+    The system is (columns, geometry, items, vectors, rest, choice, number of items). The first order `g`
+    (rows, M) follows the values in the same array.
+    """
+    cols, geometry, items, vectors, rest, choice, count = system
+    motion(cols, geometry, states, b, F)
+    frames(cols, geometry, F)
+    clear_range(value, 0, value.shape[0])
+    for i in range(count):
+        gradient(cols, F, items, vectors, i, states, b, value, g.shape[0])
+    scaled_system(cols.shape[0], vectors, choice, rest, g, W)
 
 
 @helper
@@ -248,22 +260,19 @@ def hand_out_inertia(t, size, pairs, target):
 
 
 @part
-def chosen_loads(
-    cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, A, size, own, target,
-    start,
-):  # fmt: skip
+def chosen_loads(plan, numbers, applied, states, b, F, A, own, target, start):
     """Write T^L and damping in chosen coordinates into target from `start` on, from A (M m,).
 
     This is (3-37) to (3-42), or (4-28), (4-29) for closed loops: the loads of the tree times A.
     """
-    mobile = cols.shape[0]
+    mobile, size = plan[0, lay.COLUMNS], plan[1, lay.SIZE]
+    (cols, _), _, bodies, forces, springs, rest = sections(plan, numbers)
     C = own[: mobile * COMPOSITE_WIDTH].reshape(mobile, COMPOSITE_WIDTH)
     stretch = own[mobile * COMPOSITE_WIDTH : mobile * (COMPOSITE_WIDTH + 1)]
     t = own[mobile * (COMPOSITE_WIDTH + 1) :]
-    composites(cols, F, bodies, inertias, C)
-    load_tables(cols, F, C, forces, places, applied, springs, coils, rest, states, b, t, stretch)
-    for place in range(start, start + size + size * size):
-        target[place] = 0
+    composites(cols, F, *bodies, C)
+    load_tables(cols, F, C, *forces, applied, *springs, rest, states, b, t, stretch)
+    clear_range(target, start, size + size * size)
     for n in range(mobile):
         for a in range(size):
             target[start + a] += A[n * size + a] * t[n]
@@ -306,15 +315,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
     order, rows, want = plan[1, lay.ORDER], plan[1, lay.ROWS], plan[1, lay.WANT]
     first_asked, left_out = plan[2, lay.SYSTEM], plan[2, lay.LEFT_OUT]
     pairs, asked = plan[2, lay.PAIRS], plan[2, lay.ASKED]
-    cols, geometry = plan[lay.HEADER : lay.HEADER + mobile], numbers[:mobile]
-    start, stop = section(plan, lay.ITEMS)
-    items, vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.BODIES)
-    bodies, inertias = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.FORCES)
-    forces, places = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-    start, stop = section(plan, lay.SPRINGS)
-    springs, coils, rest = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop], numbers[stop:]
+    (cols, geometry), (items, vectors), (bodies, inertias), _, _, rest = sections(plan, numbers)
     allowed = abs(rest[mobile, lay.ALLOWED])
     endF, endZ, endU, endV, endx, endt, endg, endW, endR, endlate, endunits, endinertia, endloads = (
         scratch_parts(plan)
@@ -394,10 +395,7 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
             add_range(x, x_start, 1, late, 0, mobile * terms)
             if k == 1 and want & lay.WANT_LOADS:
                 start = size * (size + size * size) if want & lay.WANT_INERTIA else 0
-                chosen_loads(
-                    cols, F, bodies, inertias, forces, places, applied, springs, coils, rest, states, b, late,
-                    size, own_loads, K[b], start,
-                )  # fmt: skip
+                chosen_loads(plan, numbers, applied, states, b, F, late, own_loads, K[b], start)
             x_start += mobile * terms
             t_start += every * terms
             terms = count if k == 1 else size * size * size

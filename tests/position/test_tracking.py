@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 import kic
 from kic.kernels import layout as lay
 from kic.kernels import newton
-from kic.kernels.offsets import section
+from kic.kernels.offsets import sections
 from kic.transfer import coordinate_transfer
 
 Z = (0.0, 0.0, 1.0)
@@ -113,19 +113,15 @@ class System:
     """Square system of a query, evaluated in Python."""
 
     def __init__(self, plan: np.ndarray, numbers: np.ndarray, choice: np.ndarray) -> None:
-        self.size, self.height, self.count = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[2, lay.SYSTEM]
-        start, stop = section(plan, lay.ITEMS)
-        self.cols, self.geometry = plan[lay.HEADER : lay.HEADER + self.size], numbers[: self.size]
-        self.items, self.vectors = plan[lay.HEADER + start : lay.HEADER + stop], numbers[start:stop]
-        self.rest, self.choice = numbers[len(numbers) - 1 - self.size :], choice
+        self.size, self.height, self.choice = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], choice
+        (self.cols, geometry), (items, self.vectors), *_, self.rest = sections(plan, numbers)
+        self.tables = self.cols, geometry, items, self.vectors, self.rest, choice, plan[2, lay.SYSTEM]
 
     def __call__(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values of the rows in use and the scaled Jacobian at a state (S,)."""
-        F, W = np.zeros((self.size, lay.FRAME_WIDTH)), np.zeros((self.size, self.size))
-        value = np.zeros(self.height * (1 + self.size))
-        g = value[self.height :].reshape(self.height, self.size)
-        tables = self.cols, self.geometry, self.items, self.vectors, self.rest, self.choice, self.count
-        newton.evaluate(*tables, state[None], 0, F, value, g, W)
+        F, value = np.zeros((self.size, lay.FRAME_WIDTH)), np.zeros(self.height * (1 + self.size))
+        g, W = value[self.height :].reshape(self.height, -1), np.zeros((self.size, self.size))
+        newton.evaluate(self.tables, state[None], 0, F, value, g, W)
         return value[self.choice[lay.USED_ROW, : self.size]], W
 
     def between(self, state: np.ndarray, d: np.ndarray, share: float) -> np.ndarray:
@@ -193,8 +189,13 @@ def test_bounds_of_the_certificate_hold(name: str, m: kic.Mechanism, monkeypatch
     closure.track(start, goal, None, 3)
     assert made
     tested = 0
-    for plan, numbers, choice, _, _, _, begun, aim, share, nodes, a, e, _, N, w, *_, test in made:
-        system = System(plan, numbers, choice)
+    for plan, numbers, choice, scratch, width, segment, _ in made:
+        _, _, _, begun, aim, _, _, _, inverses, nodes, _, _, weights, test, _ = newton.closing_space(
+            plan, width, scratch
+        )
+        share, a, e = 1.0 if segment == 0 else 0.5, int(segment == 2), 1 if segment == 1 else 2
+        system, w = System(plan, numbers, choice), weights[int(segment > 0)]
+        N = inverses[int(segment > 0)].reshape(system.size, system.size)
         size, order, d = system.size, choice[lay.ELIMINATED, : system.size], np.zeros(system.size)
         newton.chord(system.cols, system.rest, nodes, a, e, d)
         rows, inputs, w = choice[lay.USED_ROW, :size], choice[lay.INPUT, :size] >= 0, w[order, 0]
