@@ -13,6 +13,8 @@ G (P, M), H (P, M, M) and D (P, M, M, M), each in C order, side by side.
 
 from __future__ import annotations
 
+from math import cos
+
 PLAN_WIDTH, NUMBERS_WIDTH = 5, 13
 
 # plan, row 0: lengths of the sections; row 1: the request, and number of terms; row 2, for `transfer`: number
@@ -127,12 +129,24 @@ N_ENERGIES = 3
 PREPARE, EVALUATE = 1, 2
 # control of a Runge–Kutta step: its start, the end of the run, the next length, end and length of the step,
 # the shortest length, the largest factor on the next length, relative tolerance, exponent of the error, and 1
-# if a rejected step is repeated at once; results: 1 if the step is accepted, and the number of steps tried
+# if a rejected step is repeated at once; results: 1 if the step is accepted, and the number of steps tried;
+# number n of stages, 1 if the error is controlled, first stage, end of the stages, task, 1 for the first call
+# of a step; then the weights (n, n + 1), two rows of weights of the error, and absolute tolerances
 STEP_START, STEP_BOUND, STEP_NEXT, STEP_END, STEP_LENGTH, STEP_MIN, STEP_FACTOR_MAX = 0, 1, 2, 3, 4, 5, 6
-STEP_RTOL, STEP_EXPONENT, STEP_REPEATED, STEP_ACCEPTED, STEP_COUNT, CONTROL_WIDTH = 7, 8, 9, 10, 11, 12
-# columns of the table of motors, as in `DriveTrain`
+STEP_RTOL, STEP_EXPONENT, STEP_REPEATED, STEP_ACCEPTED, STEP_COUNT, STEP_STAGES = 7, 8, 9, 10, 11, 12
+STEP_CONTROLLED, STEP_FIRST, STEP_LAST, STEP_TASK, STEP_BEGINS, CONTROL_WIDTH = 13, 14, 15, 16, 17, 18
+# rows of the indices of a stage: row of the goal for each value, its coordinate; prescribed coordinates, and
+# their values among the unknowns; the last two rows are scratch
+AIM, VALUED, HELD, HELD_VALUE, STAGE_WHOLE, STAGE_HEIGHT = 0, 1, 2, 3, 4, 6
+# largest rotation that the three rows of an orientation describe at once (rad), and the trace of its matrix;
+# beyond 60° the rows are ambiguous
+ORIENTATION_TURN_MAX = 0.5
+TRACE_MIN = 1 + 2 * cos(ORIENTATION_TURN_MAX)
+# largest number of steps on a path to a near target
+TRIES = 100
+# columns of the table of motors, as in `DriveTrain`; then voltage or torque, and the Jacobian of the angle
 MOTOR_INERTIA, MOTOR_DAMPING, MOTOR_ELECTRICAL, MOTOR_RESISTANCE, MOTOR_INDUCTANCE = 0, 1, 2, 3, 4
-MOTOR_TORQUE_CONSTANT, MOTOR_SPEED_CONSTANT, MOTOR_WIDTH = 5, 6, 7
+MOTOR_TORQUE_CONSTANT, MOTOR_SPEED_CONSTANT, MOTOR_WIDTH, MOTOR_SUPPLY, MOTOR_SHAFT = 5, 6, 7, 7, 8
 
 # metric of redundancy resolution: identity, mass matrix, or a given matrix
 UNIT_METRIC, INERTIA_METRIC, GIVEN_METRIC = 0, 1, 2

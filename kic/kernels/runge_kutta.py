@@ -4,31 +4,30 @@ Unknowns are positions of m coordinates, their rates, currents of motors with in
 of efforts, work of loads, dissipation; with motors also the energy supplied to them, and their heat.
 
 Both entries share these arguments. Stage s is at y + h Σ weights[s, k] K[k], and its derivatives are written
-into K[s + 1]. Stages `first` to `last` − 1 are computed. `task` is a sum of PREPARE, which computes the
-unknowns of a stage in `point` (3, N) and closes the loops, and EVALUATE, which computes its derivatives.
-point[0] holds the integrated unknowns, point[1] the same with the given values and rates of prescribed
-coordinates, and point[2] the unknowns of the last closed stage.
+into K[s + 1]. `control` describes the step and the method: its entries are named in `layout`. Its task is a
+sum of PREPARE, which computes the unknowns of a stage and closes the loops, and EVALUATE, which computes its
+derivatives. The scratch `work` begins with `point` (3, N): the integrated unknowns, the same with the values
+and rates of prescribed coordinates, and the unknowns of the last closed stage.
 
-Efforts act at the coordinates. `held` (2, H) contains the indices of the prescribed coordinates and of their
-values among the unknowns; `given` (stages, 3, H) contains their values, rates and accelerations. Motors are
-described by `motors` (K, MOTOR_WIDTH), the constant Jacobian `shafts` (K, m) of their angles, and voltages or
-torques `supply` (K,).
+`acting` contains efforts (m,) at the coordinates and a row for each motor: its constants, its voltage or
+torque, and the constant Jacobian (m,) of its angle. `places` (STAGE_HEIGHT, M) contains the indices of the
+prescribed coordinates and of their values among the unknowns; `given` (stages, 3, H) contains their values,
+rates and accelerations.
 
 After the stages, the error of the step is estimated from its components Σ errors[c, k] K[k], and the next
-length is written into `control`, whose entries are named in `layout`. A rejected step is repeated at once
-with this length, if `control` allows it. Without `errors` (2, n + 1) there is no step control. `atol` (N,)
-are absolute tolerances.
+length is written into `control`. A rejected step is repeated at once if `control` allows it.
 """
 
 from __future__ import annotations
 
 from kic.kernels import layout as lay
 from kic.kernels.functions import has_nonfinite, root
-from kic.kernels.jit import entry, helper
+from kic.kernels.jit import entry, helper, inlined
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
 from kic.kernels.motion import GOOD_INERTIA, motion_in_coordinates, tree_motion
-from kic.kernels.newton import close_members, forget
+from kic.kernels.newton import close_members, closing_scratch, forget
 from kic.kernels.ranges import clear_range, copy_range
+from kic.kernels.views import table
 
 # distance from the anchor (rad, shares of the length) above which loops are closed from a nearer stage:
 # longer steps fail the tests, and dividing them takes longer than inverting another system
@@ -39,21 +38,58 @@ FAR_MIN = 0.1
 SAFETY_FACTOR, STEP_FACTOR_MIN, SECOND_ERROR_WEIGHT = 0.9, 0.2, 0.01
 
 
+@inlined
+def method_tables(control):
+    """Return views of the weights (n + 2, n + 1) of the method and its error, and of absolute tolerances."""
+    n, start = int(control[lay.STEP_STAGES]), lay.CONTROL_WIDTH
+    return table(control, start, n + 2, n + 1), control[start + (n + 2) * (n + 1) :]
+
+
 @helper
-def repeats_step(y, end, K, errors, atol, control):
+def stage_scratch(size, unknowns):
+    """Return the length of the scratch of `stage_space` without the rest."""
+    return 3 * unknowns + size * (2 * size + 3) + 2
+
+
+@inlined
+def stage_space(size, unknowns, work):
+    """Return views of the scratch: unknowns (3, N), terms of the dynamics, a linear system, and the rest."""
+    terms, rest = 3 * unknowns, stage_scratch(size, unknowns)
+    solved = rest - size * (size + 1)
+    return table(work, 0, 3, unknowns), work[terms:solved], work[solved:rest], work[rest:]
+
+
+@inlined
+def closed_space(closing_plan, length, rest):
+    """Return views of the rest of `stage_space`: the last closed state and another, a goal, and the rest."""
+    height = closing_plan[2, lay.HEIGHT]
+    states = table(rest, 0, 1, length), table(rest, length, 1, length)
+    return states, table(rest, 2 * length, 1, height), rest[2 * length + height :]
+
+
+@inlined
+def inputs_of(size, acting):
+    """Return views of efforts (m,) and of the table of motors."""
+    width = lay.MOTOR_SHAFT + size
+    return acting[:size], table(acting, size, (acting.shape[0] - size) // width, width)
+
+
+@helper
+def repeats_step(y, end, K, control):
     """Estimate the error of a step as SciPy does, and write the next length; return True to repeat the step.
 
     The norm of the error is |e|² / √(e² + 0.01 f²) for the norms of its components e and f.
     """
-    if errors.shape[0] == 0:
+    if control[lay.STEP_CONTROLLED] == 0:
         return False
+    n, (weights, atol) = int(control[lay.STEP_STAGES]), method_tables(control)
     first, second, size = 0.0, 0.0, y.shape[0]
     for i in range(size):
         scale = atol[i] + max(abs(y[i]), abs(end[i])) * control[lay.STEP_RTOL]
         a, b = 0.0, 0.0
-        for k in range(errors.shape[1]):
-            a += errors[0, k] * K[k, i]
-            b += errors[1, k] * K[k, i]
+        for k in range(K.shape[0]):
+            a += weights[n, k] * K[k, i]
+            b += weights[n + 1, k] * K[k, i]
         first += (a / scale) * (a / scale)
         second += (b / scale) * (b / scale)
     h, error, factor = control[lay.STEP_LENGTH], 0.0, control[lay.STEP_FACTOR_MAX]
@@ -75,17 +111,18 @@ def repeats_step(y, end, K, errors, atol, control):
     return True
 
 
-@helper
-def stage_point(y, h, weights, K, stage, held, given, start, point):
+@inlined
+def stage_point(y, control, K, stage, places, given, start, point):
     """Compute the unknowns y + h Σ weights K of a stage, whose rates begin at `start`."""
+    h, (weights, _) = control[lay.STEP_LENGTH], method_tables(control)
     for i in range(y.shape[0]):
         step = 0.0
         for k in range(stage + 1):
             step += weights[stage, k] * K[k, i]
         point[0, i] = point[1, i] = y[i] + h * step
-    for k in range(held.shape[1]):
-        point[1, held[1, k]] = given[stage, 0, k]
-        point[1, start + held[0, k]] = given[stage, 1, k]
+    for k in range(given.shape[2]):
+        point[1, places[lay.HELD_VALUE, k]] = given[stage, 0, k]
+        point[1, start + places[lay.HELD, k]] = given[stage, 1, k]
 
 
 @helper
@@ -107,8 +144,8 @@ def unit_scale(x, place):
 
 
 @helper
-def rotation_goal(x, place, turned, i, goal, aims, origin, k):
-    """Write the rows of the rotation from `turned[i]` to a quaternion; return the trace of this rotation."""
+def rotation_goal(x, place, turned, i, goal, places, origin, k):
+    """Write the rows of the rotation from turned[3 i :] to a quaternion; return the trace of it."""
     f = unit_scale(x, place)
     w, a, b, c = f * x[place], f * x[place + 1], f * x[place + 2], f * x[place + 3]
     one = 1 - 2 * (b * b + c * c), 2 * (a * b - w * c), 2 * (a * c + w * b)
@@ -116,13 +153,13 @@ def rotation_goal(x, place, turned, i, goal, aims, origin, k):
     three = 2 * (a * c - w * b), 2 * (b * c + w * a), 1 - 2 * (a * a + b * b)
     trace = yz = zx = xy = 0.0
     for j in range(3):  # products of this matrix with the transposed one of the start
-        trace += one[j] * turned[i, 0, j] + two[j] * turned[i, 1, j] + three[j] * turned[i, 2, j]
-        yz += three[j] * turned[i, 1, j]
-        zx += one[j] * turned[i, 2, j]
-        xy += two[j] * turned[i, 0, j]
-    goal[0, aims[k]] = yz + origin[k]
-    goal[0, aims[k + 1]] = zx + origin[k + 1]
-    goal[0, aims[k + 2]] = xy + origin[k + 2]
+        trace += one[j] * turned[3 * i, j] + two[j] * turned[3 * i + 1, j] + three[j] * turned[3 * i + 2, j]
+        yz += three[j] * turned[3 * i + 1, j]
+        zx += one[j] * turned[3 * i + 2, j]
+        xy += two[j] * turned[3 * i, j]
+    goal[0, places[lay.AIM, k]] = yz + origin[k]
+    goal[0, places[lay.AIM, k + 1]] = zx + origin[k + 1]
+    goal[0, places[lay.AIM, k + 2]] = xy + origin[k + 2]
     return trace
 
 
@@ -137,7 +174,7 @@ def is_nearer(x, y, before, units):
 
 
 @helper
-def add_motors(size, start, motors, shafts, supply, x, T, rate):
+def add_motors(size, start, motors, x, T, rate):
     """Add motors to the bias and the inertia in T; return power, heat, dissipation, and the next unknown.
 
     T holds accelerations (size), the bias, efforts at zero acceleration (size), and I* (size², by rows); x
@@ -146,9 +183,9 @@ def add_motors(size, start, motors, shafts, supply, x, T, rate):
     """
     n, power, heat, drag = start + size, 0.0, 0.0, 0.0
     for k in range(motors.shape[0]):
-        speed, given = 0.0, supply[k]
+        speed, given = 0.0, motors[k, lay.MOTOR_SUPPLY]
         for i in range(size):
-            speed += shafts[k, i] * x[start + i]
+            speed += motors[k, lay.MOTOR_SHAFT + i] * x[start + i]
         resistance, back_emf = motors[k, lay.MOTOR_RESISTANCE], motors[k, lay.MOTOR_SPEED_CONSTANT] * speed
         torque = given
         if motors[k, lay.MOTOR_ELECTRICAL] != 0:
@@ -166,23 +203,25 @@ def add_motors(size, start, motors, shafts, supply, x, T, rate):
         lost = motors[k, lay.MOTOR_DAMPING] * speed
         drag += lost * speed
         for i in range(size):
-            T[size + i] += shafts[k, i] * (lost - torque)
+            ratio = motors[k, lay.MOTOR_SHAFT + i]
+            T[size + i] += ratio * (lost - torque)
             for j in range(size):
-                T[2 * size + i * size + j] += shafts[k, i] * motors[k, lay.MOTOR_INERTIA] * shafts[k, j]
+                other = motors[k, lay.MOTOR_SHAFT + j]
+                T[2 * size + i * size + j] += ratio * motors[k, lay.MOTOR_INERTIA] * other
     return power, heat, drag, n
 
 
 @helper
-def driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
+def driven_accelerations(size, start, stage, effort, places, given, T, solved, rate):
     """Write accelerations due to efforts, and prescribed accelerations; return False if I* is singular."""
     square, first = size * size, 2 * size
     copy_range(solved, 0, T, first, square)
     for i in range(size):
         solved[square + i] = effort[i] - T[size + i]
-        for k in range(held.shape[1]):
-            solved[square + i] -= T[first + i * size + held[0, k]] * given[stage, 2, k]
-    for k in range(held.shape[1]):
-        n = held[0, k]
+        for k in range(given.shape[2]):
+            solved[square + i] -= T[first + i * size + places[lay.HELD, k]] * given[stage, 2, k]
+    for k in range(given.shape[2]):
+        n = places[lay.HELD, k]
         for i in range(size):
             solved[n * size + i] = solved[i * size + n] = 0
         solved[n * size + n], solved[square + n] = 1, given[stage, 2, k]
@@ -194,22 +233,23 @@ def driven_accelerations(size, start, stage, effort, held, given, T, solved, rat
 
 
 @helper
-def store_rates(size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate):
+def store_rates(size, start, stage, acting, places, given, x, T, solved, rate):
     """Write the derivatives of rates, currents and energies at unknowns x; return True if all are finite.
 
     T has accelerations and the terms of `store_terms`. `solved` (m (m + 1)) is scratch.
     """
+    effort, motors = inputs_of(size, acting)
     count = motors.shape[0]
-    power, heat, drag, n = add_motors(size, start, motors, shafts, supply, x, T, rate)
-    if count == 0 and held.shape[1] == 0:
+    power, heat, drag, n = add_motors(size, start, motors, x, T, rate)
+    if count == 0 and given.shape[2] == 0:
         copy_range(rate, start, T, 0, size)
-    elif not driven_accelerations(size, start, stage, effort, held, given, T, solved, rate):
+    elif not driven_accelerations(size, start, stage, effort, places, given, T, solved, rate):
         return False
     work = 0.0
     for i in range(size):
         work += effort[i] * x[start + i]
-    for k in range(held.shape[1]):
-        row = held[0, k]
+    for k in range(given.shape[2]):
+        row = places[lay.HELD, k]
         needed = T[size + row]
         for i in range(size):
             needed += T[2 * size + row * size + i] * rate[start + i]
@@ -221,100 +261,100 @@ def store_rates(size, start, stage, effort, held, given, motors, shafts, supply,
     return not has_nonfinite(rate)
 
 
+@inlined
+def close_stage(closing, reference, y, near, places, size, count, point, states, goal, scratch):
+    """Close the loops at the unknowns point[1]; return False if they do not close."""
+    length, values, x = states[0].shape[1], size - 3 * count, point[1]
+    origin = reference[length : length + size]
+    units = reference[length + size : length + 2 * size + count]
+    turned = table(reference, length + 2 * size + count, 3 * count, 3)
+    for k in range(values):
+        goal[0, places[lay.AIM, k]] = x[k] + origin[k]
+    for i in range(count):
+        trace = rotation_goal(x, values + 4 * i, turned, i, goal, places, origin, values + 3 * i)
+        if not trace >= lay.TRACE_MIN:
+            return False
+    plan, numbers, choice = closing
+    whole, share = places[lay.STAGE_WHOLE :], scratch[closing_scratch(plan) :]
+    for attempt in range(2):
+        if attempt == 0 and not (near and is_nearer(x, y, point[2], units)):
+            continue
+        copy_range(states[1][0], 0, states[0][0] if attempt == 0 else reference, 0, length)
+        if close_members(plan, numbers, states[1], goal, choice, scratch, whole, share, lay.TRIES) == 0:
+            copy_range(states[0][0], 0, states[1][0], 0, length)
+            copy_range(point[2], 0, x, 0, values + 4 * count)
+            return True
+    return False
+
+
 @entry
 def stages_in_coordinates(
-    closing_plan, closing_numbers, closing_choice, plan, numbers, applied, choice, aims, order, origin, units,
-    anchor, turned, least_trace, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
-    control, first, last, task, begins, point, states, goal, closing_scratch, scratch, whole, T, solved,
-    share, quality, tries,
+    closing_plan, closing_numbers, closing_choice, plan, numbers, applied, choice, places, reference, acting,
+    given, y, K, control, work,
 ):  # fmt: skip
     """Compute stages of a step; return False if one does not close, is singular, or is not finite.
 
-    Positions of the m coordinates are V values and then quaternions of n orientations. `order` (m,) are the
-    coordinates of these values and then of the angular velocities. Loops are closed from the state `anchor`:
-    row `aims[k]` must take the value k plus `origin[k]`, or the value of a rotation from `turned` (n, 3, 3),
-    whose trace must be at least `least_trace`. The goals of other rows are given in `goal` (1, rows). A stage
-    far from the anchor is closed from the preceding stage if that is nearer; every segment of the path is
-    still certified. `units` are inverse scales of the positions. `begins` is True for the first call of a
-    step. states[0] is the last closed state. For other arguments see `closing` and `motion_in_coordinates`.
+    Positions of the m coordinates are V values and then quaternions of n orientations. places[VALUED] are the
+    coordinates of these values and then of the angular velocities. `reference` contains a closed state, the
+    anchor, from which loops are closed; origins (m,) of the rows; inverse scales (V + 4 n,) of the positions;
+    and rotations (n, 3, 3). Row places[AIM, k] must take the value k plus its origin, or the value of a
+    rotation from the given one, which is at most ORIENTATION_TURN_MAX. The scratch holds the goals of other
+    rows, as in `closed_space`. A stage far from the anchor is closed from the preceding stage if that is
+    nearer; every segment of the path is still certified. For other arguments see `closing` and
+    `motion_in_coordinates`.
     """
-    size, count = plan[1, lay.SIZE], turned.shape[0]
+    size, length = plan[1, lay.SIZE], plan[2, lay.STATE_SIZE]
+    count = (reference.shape[0] - length - 2 * size) // 10
     values = size - 3 * count
-    start, x = values + 4 * count, point[1]
-    state, work, near = states[:1], states[1:], not begins
-    if begins:
-        forget(closing_plan, closing_scratch)
+    start, closing = values + 4 * count, (closing_plan, closing_numbers, closing_choice)
+    point, T, solved, rest = stage_space(size, y.shape[0], work)
+    states, goal, closing_rest = closed_space(closing_plan, length, rest)
+    scratch, quality = closing_rest[closing_scratch(closing_plan) + 1 :], table(work, 0, 0, lay.QUALITY_WIDTH)
+    x, effort, task = point[1], acting[:size], int(control[lay.STEP_TASK])
+    rates, near = x[start : start + size], control[lay.STEP_BEGINS] == 0
+    if not near:
+        forget(closing_plan, closing_rest)
     while True:
-        for stage in range(first, last):
+        for stage in range(int(control[lay.STEP_FIRST]), int(control[lay.STEP_LAST])):
             if task & lay.PREPARE:
-                stage_point(y, h, weights, K, stage, held, given, start, point)
-                for k in range(values):
-                    goal[0, aims[k]] = x[k] + origin[k]
-                for i in range(count):
-                    trace = rotation_goal(x, values + 4 * i, turned, i, goal, aims, origin, values + 3 * i)
-                    if not trace >= least_trace:
-                        return False
-                closed = False
-                for attempt in range(2):
-                    if attempt == 0 and not (near and is_nearer(x, y, point[2], units)):
-                        continue
-                    copy_range(work[0], 0, state[0] if attempt == 0 else anchor, 0, anchor.shape[0])
-                    closed = close_members(
-                        closing_plan, closing_numbers, work, goal, closing_choice, closing_scratch, whole,
-                        share, tries,
-                    ) == 0  # fmt: skip
-                    if closed:
-                        break
-                if not closed:
+                stage_point(y, control, K, stage, places, given, start, point)
+                space = point, states, goal, closing_rest
+                if not close_stage(closing, reference, y, near, places, size, count, *space):
                     return False
-                copy_range(state[0], 0, work[0], 0, anchor.shape[0])
-                copy_range(point[2], 0, x, 0, start)
                 near = True
             if task & lay.EVALUATE:
-                rates, rate = x[start : start + size], K[stage + 1]
+                rate, whole = K[stage + 1], places[lay.STAGE_WHOLE :]
                 left = motion_in_coordinates(
-                    plan,
-                    numbers,
-                    state[0],
-                    applied,
-                    choice,
-                    rates,
-                    effort,
-                    effort,
-                    scratch,
-                    whole,
-                    T,
+                    plan, numbers, states[0][0], applied, choice, rates, effort, effort, scratch, whole, T,
                     quality,
-                )
+                )  # fmt: skip
                 if left != 0:
                     return False
                 for k in range(values):
-                    rate[k] = rates[order[k]]
+                    rate[k] = rates[places[lay.VALUED, k]]
                 for i in range(count):
                     place, k = values + 4 * i, values + 3 * i
-                    a, b, c = rates[order[k]], rates[order[k + 1]], rates[order[k + 2]]
+                    a, b = rates[places[lay.VALUED, k]], rates[places[lay.VALUED, k + 1]]
+                    c = rates[places[lay.VALUED, k + 2]]
                     quaternion_rate(x, place, a, b, c, unit_scale(x, place), rate)
-                if not store_rates(
-                    size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
-                ):
+                if not store_rates(size, start, stage, acting, places, given, x, T, solved, rate):
                     return False
-        if not repeats_step(y, point[0], K, errors, atol, control):
+        if not repeats_step(y, point[0], K, control):
             return True
-        h, near = control[lay.STEP_LENGTH], False
+        near = False
 
 
 @entry
-def tree_stages(
-    plan, numbers, applied, effort, held, given, motors, shafts, supply, y, h, weights, K, errors, atol,
-    control, first, last, task, begins, point, scratch, T, solved,
-):  # fmt: skip
+def tree_stages(plan, numbers, applied, places, acting, given, y, K, control, work):
     """Compute stages of a step of an open chain with its state as positions; see `stages_in_coordinates`."""
-    size, start, x = plan[0, lay.COLUMNS], plan[2, lay.STATE_SIZE], point[1]
+    size, start = plan[0, lay.COLUMNS], plan[2, lay.STATE_SIZE]
+    point, T, solved, scratch = stage_space(size, y.shape[0], work)
+    x, effort, task = point[1], acting[:size], int(control[lay.STEP_TASK])
     state, rates = x[:start], x[start : start + size]
     while True:
-        for stage in range(first, last):
+        for stage in range(int(control[lay.STEP_FIRST]), int(control[lay.STEP_LAST])):
             if task & lay.PREPARE:
-                stage_point(y, h, weights, K, stage, held, given, start, point)
+                stage_point(y, control, K, stage, places, given, start, point)
             if task & lay.EVALUATE:
                 rate = K[stage + 1]
                 clear_range(rate, 0, start)
@@ -326,10 +366,7 @@ def tree_stages(
                         quaternion_rate(x, place, rates[n], rates[n + 1], rates[n + 2], 1.0, rate)
                 if tree_motion(plan, numbers, state, applied, rates, effort, scratch, T) != 0:
                     return False
-                if not store_rates(
-                    size, start, stage, effort, held, given, motors, shafts, supply, x, T, solved, rate
-                ):
+                if not store_rates(size, start, stage, acting, places, given, x, T, solved, rate):
                     return False
-        if not repeats_step(y, point[0], K, errors, atol, control):
+        if not repeats_step(y, point[0], K, control):
             return True
-        h = control[lay.STEP_LENGTH]

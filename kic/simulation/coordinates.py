@@ -42,7 +42,7 @@ from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.lsoda import lsoda
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motor_circuits import MotorEquations, matvec
-from kic.simulation.stages import EXPLICIT, NO_CONTROL, Control, Stages, Tableau, with_stages
+from kic.simulation.stages import EXPLICIT, Stages, Tableau, with_stages
 from kic.transfer.program import MotionTerms
 
 # energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat
@@ -291,12 +291,12 @@ class Chart:
         K: np.ndarray,
         first: int,
         last: int,
-        control: Control = NO_CONTROL,
+        controlled: bool = False,
     ) -> np.ndarray | None:
         """Compute stages of a step from the anchor; see `Stages`."""
         if self._stages is None or self.branch is not None:
             return None
-        end = self._stages(self.anchor_state, self._choice, t, y, h, tableau, K, first, last, control)
+        end = self._stages(self.anchor_state, self._choice, t, y, h, tableau, K, first, last, controlled)
         if end is not None and first == 0:
             self._closed = self._stages.unknowns[: self.n_positions].copy(), self._stages.state.copy()
         return end

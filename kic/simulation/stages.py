@@ -21,8 +21,7 @@ from kic.kinematics.queries import kernel
 from kic.simulation.motion import Motion
 from kic.simulation.motor_circuits import MotorEquations
 from kic.transfer.closure import Closure
-from kic.transfer.coordinate_transfer import TRIES
-from kic.transfer.orientations import TRACE_MIN, Positions
+from kic.transfer.orientations import Positions
 
 # SciPy's explicit methods, and the largest factor on the next step
 EXPLICIT = ("RK23", "RK45", "DOP853")
@@ -36,37 +35,26 @@ class Tableau(NamedTuple):
     ----------
     nodes : (n,) ndarray
         Times of the stages, as shares of the step.
-    weights : (n, n) ndarray
-        Weights of the derivatives.
+    control : (CONTROL_WIDTH + (n + 1) (n + 2) + N,) ndarray
+        The step, its stages and its error control, the weights, and absolute tolerances of the N unknowns;
+        `kernels.layout` names the entries.
     """
 
     nodes: np.ndarray
-    weights: np.ndarray
+    control: np.ndarray
 
 
-class Control(NamedTuple):
-    """Error control of a step; see `kernels.runge_kutta`.
-
-    Attributes
-    ----------
-    errors : (2, n + 1) ndarray
-        Weights of the derivatives in the components of the error; (0, 0) without control.
-    atol : (N,) ndarray
-        Absolute tolerances.
-    values : (CONTROL_WIDTH,) ndarray
-        Start and length of the step, and further entries, which `kernels.layout` names.
-    """
-
-    errors: np.ndarray
-    atol: np.ndarray
-    values: np.ndarray
+def tableau(nodes: np.ndarray, weights: np.ndarray, atol: Any = ()) -> Tableau:
+    """Return a tableau from nodes (n,), weights (n + 2, n + 1) of stages and error, and tolerances (N,)."""
+    control = np.concatenate([np.zeros(lay.CONTROL_WIDTH), weights.ravel(), atol])
+    control[lay.STEP_STAGES] = len(nodes)
+    return Tableau(nodes, control)
 
 
-NO_CONTROL = Control(np.zeros((0, 0)), np.zeros(0), np.zeros(lay.CONTROL_WIDTH))
 # no prescribed motions
 NOTHING_GIVEN = np.empty((0, 3, 0))
 # one stage of a step of zero length, which evaluates the derivatives at its start
-NO_STEP = Tableau(np.zeros(1), np.zeros((1, 1)))
+NO_STEP = tableau(np.zeros(1), np.zeros((3, 2)))
 
 
 class Stages:
@@ -114,62 +102,60 @@ class Stages:
         inputs: Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray | None]],
         inputs_vary: bool,
     ) -> None:
+        from kic.kernels import runge_kutta
+
         query, size = forward._program.queries[0], forward._transfer.size
-        self._motion, self._held, self._inputs, self._inputs_vary = motion, held, inputs, inputs_vary
-        self._effort, self._supply = np.zeros(size), np.zeros(0)
-        train = (np.zeros((0, lay.MOTOR_WIDTH)), np.zeros((0, size)))
+        n_motors, length = 0 if motors is None else len(motors.table), query.tree.state_size
+        self._motion, self._inputs, self._inputs_vary = motion, inputs, inputs_vary
+        self._has_held, self._n_held = bool(held.size), held.shape[1]
+        acting = np.zeros(size + n_motors * (lay.MOTOR_SHAFT + size))
+        self._effort, train = runge_kutta.inputs_of(size, acting)
         if motors is not None:
-            train = motors.table, motors.fixed
-            self._supply = np.zeros(len(motors.table))
-        self._point, self._terms = np.empty((3, n_unknowns)), np.empty(query.layout.width)
-        self.unknowns = self._point[1]
-        solved, scratch = np.empty(size * (size + 1)), np.empty(query.scratch)
+            train[:, : lay.MOTOR_WIDTH], train[:, lay.MOTOR_SHAFT :] = motors.table, motors.fixed
+        self._supply = train[:, lay.MOTOR_SUPPLY]
+        places = np.zeros((lay.STAGE_HEIGHT, query.tree.size), np.int64)
+        places[lay.HELD : lay.HELD_VALUE + 1, : self._n_held] = held
         tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward._program.applied
-        acting = self._effort, held
+        scratch = runge_kutta.stage_scratch(size, n_unknowns) + query.scratch
         self._choice: Any = None
         # start and length of the last step
         self._last: tuple[float, float] | None = None
+        self._still = Tableau(NO_STEP.nodes, NO_STEP.control.copy())
         if closure is None:
-            self.state = self._point[1, : query.tree.state_size]
+            work = np.empty(scratch)
+            self._point = runge_kutta.stage_space(size, n_unknowns, work)[0]
+            self.unknowns, self.state = self._point[1], self._point[1, :length]
             entry = kernel("tree_stages")
 
-            def tree_stages(anchor: np.ndarray, choice: Any, given: np.ndarray, *step: Any) -> bool:
-                last = self._point, scratch, self._terms, solved
-                return bool(entry(*tables, *acting, given, *train, self._supply, *step, *last))
+            def tree_stages(anchor: np.ndarray, choice: Any, *step: np.ndarray) -> bool:
+                return bool(entry(*tables, places, acting, *step, work))
 
             self._stages: Callable[..., bool] = tree_stages
             return
         entry, transfer = kernel("stages_in_coordinates"), closure.transfer
         own, self._choice = transfer.newton_tables, transfer.choice
-        aims, order = np.arange(len(own.goal))[own.chosen], np.arange(size)
-        turned = np.empty((0, 3, 3))
-        if positions is not None:
-            order = positions.order
-        states, goal = np.empty((2, query.tree.state_size)), own.goal[None].copy()
+        work = np.empty(scratch + 2 * length + len(own.goal) + own.query.closing_scratch + 1)
+        self._point, _, _, rest = runge_kutta.stage_space(size, n_unknowns, work)
+        states, goal, *_ = runge_kutta.closed_space(own.query.plan, length, rest)
+        goal[0], self.unknowns, self.state = own.goal, self._point[1], states[0][0]
+        places[lay.AIM, :size] = np.arange(len(own.goal))[own.chosen]
+        places[lay.VALUED, :size] = np.arange(size) if positions is None else positions.order
         n_values = size - 3 * len(() if positions is None else positions.orientations)
-        units = np.ones(n_values if positions is None else positions.size)
+        units = np.ones(size if positions is None else positions.size)
         units[:n_values] = 1 / transfer.scale[:n_values]
-        whole, closing_scratch = (
-            np.empty((2, query.tree.size), np.int64),
-            np.empty(own.query.closing_scratch),
-        )
-        quality, share = np.empty((1, lay.QUALITY_WIDTH)), np.empty(1)
-        self.state = states[0]
+        reference = np.concatenate([np.empty(length), own.origin, units, np.empty(3 * (size - n_values))])
         # rows of rotations are measured from the anchor
-        known: tuple[Any, ...] = (None, own.query.numbers, turned)
+        known: tuple[Any, np.ndarray] = (None, own.query.numbers)
 
-        def closed_stages(anchor: np.ndarray, choice: Any, given: np.ndarray, *step: Any) -> bool:
+        def closed_stages(anchor: np.ndarray, choice: Any, *step: np.ndarray) -> bool:
             nonlocal known
+            reference[:length] = anchor
             if positions is not None and known[0] is not anchor:
-                known = (anchor, *positions.rows_from(anchor))
+                numbers, turned = positions.rows_from(anchor)
+                known, reference[len(reference) - turned.size :] = (anchor, numbers), turned.ravel()
             fixed = choice if positions is None else forward._transfer.choice
-            return bool(
-                entry(
-                    own.query.plan, known[1], choice, *tables, fixed, aims, order, own.origin, units, anchor,
-                    known[2], TRACE_MIN, *acting, given, *train, self._supply, *step, self._point, states,
-                    goal, closing_scratch, scratch, whole, self._terms, solved, share, quality, TRIES,
-                )
-            )  # fmt: skip
+            closing = own.query.plan, known[1], choice
+            return bool(entry(*closing, *tables, fixed, places, reference, acting, *step, work))
 
         self._stages = closed_stages
 
@@ -184,7 +170,7 @@ class Stages:
         K: np.ndarray,
         first: int,
         last: int,
-        control: Control = NO_CONTROL,
+        controlled: bool = False,
     ) -> np.ndarray | None:
         """Compute derivatives K[s + 1] of a step from y (N,) at stages s with `first` ≤ s < `last`.
 
@@ -201,11 +187,11 @@ class Stages:
         y : (N,) ndarray
             Unknowns at the start of the step.
         tableau : Tableau
-            Times and weights of the stages.
+            Times and weights of the stages, and control of the step.
         K : (n + 1, N) ndarray
             Derivatives, given in K[: first + 1].
-        control : Control, optional
-            Error control after the last stage.
+        controlled : bool, optional
+            True to control the error after the last stage.
 
         Returns
         -------
@@ -213,33 +199,34 @@ class Stages:
             Unknowns at the last stage. None if the kernel cannot compute a stage: the loops do not close, the
             inertia is singular, or a number is not finite.
         """
-        given = NOTHING_GIVEN
-        if self._held.size:
-            given = np.empty((last, 3, self._held.shape[1]))
+        given, control = NOTHING_GIVEN, tableau.control
+        if self._has_held:
+            given = np.empty((last, 3, self._n_held))
             for stage in range(first, last):
                 given[stage] = self._motion.given(t + float(tableau.nodes[stage]) * h)
-        step = y, h, tableau.weights, K
-        if control is not NO_CONTROL:
-            control.values[lay.STEP_REPEATED] = not (self._inputs_vary or self._held.size)
-        at = anchor, self._choice if choice is None else choice, given
-        begins = first == 0 or self._last != (t, h)
+        control[lay.STEP_LENGTH], control[lay.STEP_FIRST], control[lay.STEP_LAST] = h, first, last
+        control[lay.STEP_REPEATED] = not (self._inputs_vary or self._has_held)
+        control[lay.STEP_CONTROLLED], control[lay.STEP_TASK] = controlled, lay.PREPARE | lay.EVALUATE
+        control[lay.STEP_BEGINS] = first == 0 or self._last != (t, h)
+        step = anchor, self._choice if choice is None else choice, given, y, K, control
         if not self._inputs_vary:
             self._set_inputs(t, y, anchor)
-            done = self._stages(*at, *step, *control, first, last, lay.PREPARE | lay.EVALUATE, begins)
-            self._last = (t, h) if control is NO_CONTROL else (t, float(control.values[lay.STEP_LENGTH]))
+            done = self._stages(*step)
+            self._last = t, float(control[lay.STEP_LENGTH])
             return self._point[0].copy() if done else None
         self._last = t, h
         for stage in range(first, last):
-            if not self._stages(
-                *at, *step, *NO_CONTROL, stage, stage + 1, lay.PREPARE, begins and stage == first
-            ):
+            control[lay.STEP_FIRST], control[lay.STEP_LAST] = stage, stage + 1
+            control[lay.STEP_CONTROLLED], control[lay.STEP_TASK] = False, lay.PREPARE
+            if not self._stages(*step):
                 return None
             x = self._point[1].copy()
             if not np.isfinite(x @ x):
                 return None
             self._set_inputs(t + float(tableau.nodes[stage]) * h, x, self.state)
-            ends = control if stage + 1 == last else NO_CONTROL
-            if not self._stages(*at, *step, *ends, stage, stage + 1, lay.EVALUATE, False):
+            control[lay.STEP_CONTROLLED] = controlled and stage + 1 == last
+            control[lay.STEP_TASK], control[lay.STEP_BEGINS] = lay.EVALUATE, False
+            if not self._stages(*step):
                 return None
         return self._point[0].copy()
 
@@ -254,15 +241,15 @@ class Stages:
     ) -> np.ndarray | None:
         """Return the derivatives (N,) of the unknowns, or None if the kernel cannot compute them."""
         K, y = np.zeros((2, len(y))), np.ascontiguousarray(y)
-        return None if self(anchor, choice, t, y, 0.0, NO_STEP, K, 0, 1) is None else K[1]
+        return None if self(anchor, choice, t, y, 0.0, self._still, K, 0, 1) is None else K[1]
 
 
 @cache
 def with_stages(method: str) -> Any:
     """Return an explicit method of SciPy whose stages come from ``self.stages``, a function like `Stages`.
 
-    ``stages(t, y, h, tableau, K, first, last, control)`` returns the end of the step, or None if SciPy must
-    take the step. Integration runs forward in time only.
+    ``stages(t, y, h, tableau, K, first, last, controlled)`` returns the end of the step, or None if SciPy
+    must take the step. Integration runs forward in time only.
     """
     import scipy.integrate
 
@@ -270,13 +257,12 @@ def with_stages(method: str) -> Any:
     n_stages = base.n_stages
     extra = getattr(base, "A_EXTRA", np.zeros((0, n_stages)))  # stages of the dense output alone
     n_all = n_stages + len(extra)
-    tableau = Tableau(np.ones(n_all), np.zeros((n_all, n_all)))
-    tableau.nodes[: n_stages - 1], tableau.nodes[n_stages:] = base.C[1:], getattr(base, "C_EXTRA", ())
-    tableau.weights[: n_stages - 1, : base.A.shape[1]] = base.A[1:]
-    tableau.weights[n_stages - 1, :n_stages] = base.B
-    tableau.weights[n_stages:] = extra[:, :n_all]
-
-    errors = np.zeros((2, n_stages + 1))
+    nodes, weights = np.ones(n_all), np.zeros((n_all + 2, n_all + 1))
+    nodes[: n_stages - 1], nodes[n_stages:] = base.C[1:], getattr(base, "C_EXTRA", ())
+    weights[: n_stages - 1, : base.A.shape[1]] = base.A[1:]
+    weights[n_stages - 1, :n_stages] = base.B
+    weights[n_stages:n_all, :n_all] = extra[:, :n_all]
+    errors = weights[n_all:, : n_stages + 1]
     errors[0], errors[1] = (base.E5, base.E3) if hasattr(base, "E5") else (base.E, 0.0)
 
     class CompiledStepMethod(base):
@@ -290,12 +276,11 @@ def with_stages(method: str) -> Any:
 
         def __init__(self, *args: Any, **given: Any) -> None:
             super().__init__(*args, **given)
-            atol = np.full(len(self.y), self.atol, dtype=float)
-            self._control = Control(errors, atol, np.zeros(lay.CONTROL_WIDTH))
+            self._tableau = tableau(nodes, weights, np.full(len(self.y), self.atol, dtype=float))
 
         def _step_impl(self) -> tuple[bool, str | None]:
-            t, step = self.t, self._control.values
-            step[:] = 0.0
+            t, step = self.t, self._tableau.control
+            step[lay.STEP_ACCEPTED] = step[lay.STEP_COUNT] = 0.0
             step[lay.STEP_START], step[lay.STEP_BOUND] = t, self.t_bound
             step[lay.STEP_MIN], step[lay.STEP_FACTOR_MAX] = 10 * (np.nextafter(t, np.inf) - t), FACTOR_MAX
             step[lay.STEP_RTOL], step[lay.STEP_EXPONENT] = self.rtol, self.error_exponent
@@ -304,7 +289,7 @@ def with_stages(method: str) -> Any:
             while step[lay.STEP_NEXT] >= step[lay.STEP_MIN]:
                 step[lay.STEP_END] = min(t + step[lay.STEP_NEXT], self.t_bound)
                 step[lay.STEP_LENGTH] = h = step[lay.STEP_END] - t
-                y = self.stages(t, self.y, float(h), tableau, self.K, 0, n_stages, self._control)
+                y = self.stages(t, self.y, float(h), self._tableau, self.K, 0, n_stages, True)
                 if y is None:  # SciPy takes the step, and its errors are raised
                     self.h_abs = float(step[lay.STEP_NEXT])
                     found: tuple[bool, str | None] = super()._step_impl()
@@ -320,7 +305,7 @@ def with_stages(method: str) -> Any:
         def _dense_output_impl(self) -> Any:
             if n_all > n_stages:
                 start = self.t_old, self.y_old, self.h_previous
-                done = self.stages(*start, tableau, self.K_extended, n_stages, n_all) is not None
+                done = self.stages(*start, self._tableau, self.K_extended, n_stages, n_all) is not None
                 self.A_EXTRA = () if done else extra  # the stages that SciPy evaluates itself
             return super()._dense_output_impl()
 

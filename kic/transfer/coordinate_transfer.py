@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kic.transfer.mobility import Mobility
 
 # largest numbers of steps on a path to a near target, and to any target
-TRIES, TRIES_MAX = 100, 4000
+TRIES, TRIES_MAX = lay.TRIES, 4000
 
 
 def open_error(

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
     from kic.transfer.mobility import Mobility
 
-# largest rotation that the three rows describe at once (rad); beyond 60° they are ambiguous
-ORIENTATION_TURN_MAX = 0.5
-TRACE_MIN = 1 + 2 * np.cos(ORIENTATION_TURN_MAX)
 # pairs (j, k) of the products bⱼ·aₖ
 _PAIRS = ((1, 2), (2, 0), (0, 1))
 
@@ -298,10 +295,10 @@ class Positions:
         self, state: np.ndarray, values: np.ndarray, turn: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return values (V,) and rotations (n, 3, 3) of short equal steps from a state (1, S)."""
-        if np.einsum("nii->n", turn).min() >= TRACE_MIN:
+        if np.einsum("nii->n", turn).min() >= lay.TRACE_MIN:
             return [(values, turn)]
         vectors = vector_from_matrix(turn)
-        count = int(np.ceil(np.linalg.norm(vectors, axis=1).max() / ORIENTATION_TURN_MAX))
+        count = int(np.ceil(np.linalg.norm(vectors, axis=1).max() / lay.ORIENTATION_TURN_MAX))
         part = _matrices(quaternion_from_vector(vectors / count))
         began = self.of(state)[0, : len(values)]
         return [(began + (values - began) * k / count, part) for k in range(1, count + 1)]
