@@ -883,8 +883,6 @@ class _CompleteSearch(_AssemblySearch):
 
     def _completeness(self, certified: np.ndarray) -> Completeness | None:
         """Return the evidence of completeness for certified solutions (K, B); None without members."""
-        from kic.analysis.endgame import IMAGINARY_MIN
-
         if not self.members:
             return None
         if not self.feasible.size:
@@ -898,18 +896,7 @@ class _CompleteSearch(_AssemblySearch):
         numbers = np.zeros((4, len(self.members)), dtype=np.intp)
         unsolved = self.unsolved
         numbers[:, self.feasible] = paths.complex - unsolved, paths.infinite, paths.far, paths.lost + unsolved
-        reason = self.reason
-        if paths.lost.any() and time.monotonic() > self.deadline:
-            reason = reason or "the time limit ended the search"
-        elif paths.lost.any():
-            reason = f"{numbers[3].sum()} paths to the values could not be completed"
-            if paths.off > IMAGINARY_MIN:
-                reason += f"; all were lost near infinity, at imaginary parts of {paths.off:.2g} or more"
-        elif any(
-            not one.is_repeated for own, n in zip(self.found, self.direct, strict=True) for one in own[n:]
-        ):
-            reason = "a neighbour in the batch led to a solution that no path found"
-        evidence, statement = generic.statement(reason)
+        evidence, statement = generic.statement(self._doubt(int(numbers[3].sum())))
         if paths.on_parts.any():
             statement += (
                 f". {paths.on_parts.sum()} paths end on components of positive dimension: a motion remains"
@@ -948,6 +935,23 @@ class _CompleteSearch(_AssemblySearch):
             generic.clean,
             generic.chance,
         )
+
+    def _doubt(self, lost: int) -> str:
+        """Return why solutions may be missing, with a number of lost paths; "" without a reason."""
+        from kic.analysis.endgame import IMAGINARY_MIN
+
+        paths = self.paths
+        if paths.lost.any() and time.monotonic() > self.deadline:
+            return self.reason or "the time limit ended the search"
+        if paths.lost.any():
+            reason = f"{lost} paths to the values could not be completed"
+            if paths.off > IMAGINARY_MIN:
+                reason += f"; all were lost near infinity, at imaginary parts of {paths.off:.2g} or more"
+            return reason
+        pairs = zip(self.found, self.direct, strict=True)
+        if any(not one.is_repeated for own, n in pairs for one in own[n:]):
+            return "a neighbour in the batch led to a solution that no path found"
+        return self.reason
 
 
 def preceding_members(batch: tuple[int, ...]) -> np.ndarray:

@@ -53,15 +53,7 @@ def simulate(
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
-    if not isinstance(integrator, Integrator):
-        if not isinstance(integrator, str):
-            rule, remedy = (
-                "must be a method or a kic.Integrator",
-                'Give "DOP853" or `kic.Integrator(rtol=…)`.',
-            )
-            raise invalid("integrator", rule, integrator, remedy)
-        choice("integrator", integrator, METHODS)
-        integrator = Integrator(integrator)
+    integrator = _integrator(integrator)
     for key, value, kinds, place in (
         ("effort", effort, Sampled, "controller"),
         ("voltage", voltage, Sampled, "controller"),
@@ -116,6 +108,17 @@ def simulate(
         sampled,
     )
     return run.run(before)
+
+
+def _integrator(given: Method | Integrator) -> Integrator:
+    """Return settings of an integrator from a method or from settings."""
+    if isinstance(given, Integrator):
+        return given
+    if not isinstance(given, str):
+        rule, remedy = "must be a method or a kic.Integrator", 'Give "DOP853" or `kic.Integrator(rtol=…)`.'
+        raise invalid("integrator", rule, given, remedy)
+    choice("integrator", given, METHODS)
+    return Integrator(given)
 
 
 def _monitor(model: CompiledModel, motion: Motion) -> ContactMonitor | None:
