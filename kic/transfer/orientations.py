@@ -21,6 +21,7 @@ import numpy as np
 from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
+from kic.kernels import layout as lay
 from kic.kinematics.items import Between, Item, directions_on
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
