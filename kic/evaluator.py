@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from inspect import Parameter, Signature
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -656,7 +656,17 @@ def stored(made: Made, out: Any) -> Made:
     """Return an array or a tuple of arrays, copied into earlier results `out` if given."""
     if out is None:
         return made
-    single = isinstance(made, _ndarray)
+    array: Any = made
+    single, given = isinstance(made, _ndarray), cast("Made", out)
+    if (
+        single
+        and type(out) is _ndarray
+        and out.flags.carray
+        and out.shape == array.shape
+        and out.dtype is array.dtype
+    ):
+        out[...] = made  # the hot path
+        return given
     news: Any = (made,) if single else made
     olds: Any = (out,) if single else out if isinstance(out, type(made)) else [out] * len(news)
     for old, new in zip(olds, news, strict=True):
@@ -667,7 +677,6 @@ def stored(made: Made, out: Any) -> Made:
             raise InputError("`out` must be writable, got a read-only array.", key="out")
     for old, new in zip(olds, news, strict=True):
         old[...] = new
-    given: Made = out
     return given
 
 
@@ -713,27 +722,46 @@ class Motions(Evaluator[Any]):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_one": None, "_terms_of_one": None}
 
-    def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
+    def __call__(  # type: ignore[override]
+        self,
+        state: Any = None,
+        qd: Any = None,
+        second: Any = None,
+        third: Any = None,
+        /,  # packing `*motion` would take a tenth of a call
+        *,
+        out: Any = None,
+        check: bool = False,
+        **named: Any,
+    ) -> Any:
         """Return results (..., n), stored in earlier results `out` if given; `motion` has the arguments."""
+        if named:
+            state, motion = named.pop("state", state), self._given(qd, second, third)
+            qd, second, third, *_ = *self._by_place(state, motion, named), None, None
         if check is not False and flag("check", check):
             self.check(state)
-        if named:
-            motion = self._by_place(state, motion, named)
         one = self._one
         if one is None:
             self._one = one = self._function()
         try:
-            made = one(state, out, *motion)
+            made = one(state, out, qd, second, third)
             if made is not None:
                 return made if out is None or made is out else stored(made, out)
         except Exception:  # batches, other scalars
             pass
-        states, rates, given = self._members(state, motion)
+        states, rates, given = self._members(state, self._given(qd, second, third))
         if self._of:
             made = output_motion(self._model, self._transfer, self._of, states, rates, **given)
         else:
             made = self._program.efforts(states, rates, **given)
         return stored(made, out)
+
+    @staticmethod
+    def _given(*motion: Any) -> tuple[Any, ...]:
+        """Return arguments without those at the end that are None."""
+        while motion and motion[-1] is None:
+            motion = motion[:-1]
+        return motion
 
     def _function(self) -> Any:
         """Return the function of one real state."""
