@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from inspect import Parameter, Signature
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -59,7 +59,7 @@ MOTIONS = {
     "forward_dynamics": ("qd", "effort"),
     "motion": ("qd", "qdd", "qddd"),
 }
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 _ndarray, _empty = np.ndarray, np.empty
 
 
@@ -79,7 +79,7 @@ class _CallSignature:
         return Signature([state, *motion, out, out.replace(name="check", default=False, annotation="bool")])
 
 
-class Evaluator(ABC, Generic[Made]):
+class Evaluator(ABC, Generic[Result]):
     """Evaluator of a question at any states, for hot loops; made by `Mechanism.prepare`.
 
     Call it with a state (..., S), see `Configuration.state`, and the motion that the question needs, such as
@@ -123,7 +123,9 @@ class Evaluator(ABC, Generic[Made]):
         return self._transfer.labels
 
     @abstractmethod
-    def __call__(self, state: Any, *motion: Any, out: Any = None, check: bool = False, **named: Any) -> Made:
+    def __call__(
+        self, state: Any, *motion: Any, out: Any = None, check: bool = False, **named: Any
+    ) -> Result:
         """Evaluate the question at a state.
 
         Parameters
@@ -652,32 +654,26 @@ class Tables(Evaluator[Results]):
         )
 
 
-def stored(made: Made, out: Any) -> Made:
+def stored(made: Any, out: Any) -> Any:
     """Return an array or a tuple of arrays, copied into earlier results `out` if given."""
     if out is None:
         return made
-    array: Any = made
-    single, given = isinstance(made, _ndarray), cast("Made", out)
-    if (
-        single
-        and type(out) is _ndarray
-        and out.flags.carray
-        and out.shape == array.shape
-        and out.dtype is array.dtype
-    ):
-        out[...] = made  # the hot path
-        return given
-    news: Any = (made,) if single else made
-    olds: Any = (out,) if single else out if isinstance(out, type(made)) else [out] * len(news)
-    for old, new in zip(olds, news, strict=True):
-        if not isinstance(old, _ndarray) or old.shape != new.shape or old.dtype != new.dtype:
-            kind = "an array" if single else "earlier results, arrays"
-            raise invalid("out", f"must be {kind} of {new.dtype} and shape {new.shape}", old)
-        if not old.flags.writeable:
-            raise InputError("`out` must be writable, got a read-only array.", key="out")
-    for old, new in zip(olds, news, strict=True):
-        old[...] = new
-    return given
+    if isinstance(made, _ndarray):
+        _copy(made, out, "an array")
+    else:
+        olds = out if isinstance(out, type(made)) else [out] * len(made)
+        for new, old in zip(made, olds, strict=True):
+            _copy(new, old, "earlier results, arrays")
+    return out
+
+
+def _copy(new: np.ndarray, old: Any, kind: str) -> None:
+    """Copy an array into an array of earlier results."""
+    if not isinstance(old, _ndarray) or old.shape != new.shape or old.dtype != new.dtype:
+        raise invalid("out", f"must be {kind} of {new.dtype} and shape {new.shape}", old)
+    if not old.flags.writeable:
+        raise InputError("`out` must be writable, got a read-only array.", key="out")
+    old[...] = new
 
 
 class Motions(Evaluator[Any]):
@@ -838,7 +834,8 @@ class PositionSolver(Evaluator[np.ndarray]):
         """
         if check is not False and flag("check", check):
             self.check(state)
-        return stored(self._solved(state, values), out)
+        found: np.ndarray = stored(self._solved(state, values), out)
+        return found
 
     def _solved(self, near: Any, values: Any) -> np.ndarray:
         """Return closed states (..., S) with values (..., P), or at `Positions` (..., n)."""

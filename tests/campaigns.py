@@ -1,4 +1,4 @@
-"""Campaigns of random mechanisms beside independent references, with one row of counts for each.
+"""Campaigns of random mechanisms, compared with independent references, with one row of counts for each.
 
 Run ``python tests/campaigns.py [NAME …] [--count N] [--seed S] [--pin]``. Without --count a run takes 2
 to 3 minutes; its counts are kept in `pins.COUNTS`, which --pin writes, and a row states where they differ.

@@ -1,4 +1,4 @@
-"""Complete searches of assembly modes beside independent solvers and many random starts."""
+"""Complete searches of assembly modes, compared with independent solvers and many random starts."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def read_counts() -> dict[str, Any]:
 
 
 def write_counts(**counts: Any) -> None:
-    """Write counts, beside others on file, with a line for each model, path or campaign."""
+    """Write counts, in addition to others on file, with a line for each model, path or campaign."""
     blocks = []
     for kind, table in sorted((read_counts() | counts).items()):
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in table.items())

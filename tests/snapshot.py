@@ -51,13 +51,13 @@ class Case:
         }
         self.c, self.batch = self.m.at(self.inputs), self.m.path(self.ways)
         self.qd, self.qdd, self.qddd = (np.cos(1 + 3 * np.arange(self.m.dof) + k) for k in range(3))
-        # one actuator more than coordinates, and values of the coordinates a little beside the configuration
-        self.more, self.weights = [*self.q, self.wrt[0]], np.ones(self.m.dof + 1)
-        self.beside = np.concatenate([np.atleast_1d(x) for x in self.near(1.0).values()])
+        # one actuator more than coordinates, and values of the coordinates near those of the configuration
+        self.actuators, self.weights = [*self.q, self.wrt[0]], np.ones(self.m.dof + 1)
+        self.values = np.concatenate([np.atleast_1d(x) for x in self.near(1.0).values()])
         self.ud, self.udd = (0.1 * np.sin(2 + np.arange(len(self.task)) + k) for k in range(2))
 
     def near(self, share: float) -> dict[str, Any]:
-        """Return inputs a little beside the configuration."""
+        """Return inputs near those of the configuration."""
         return {q: x + share * 0.01 for q, x in self.inputs.items()}
 
 
@@ -221,7 +221,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "ellipsoid/inertia": lambda s: ellipsoid(s.c, s.task, kind="inertia"),
     "manipulability_gradient": lambda s: s.c.ellipsoid(s.task).gradient(),
     "distribute": lambda s: parts(
-        s.c.distribute(s.qd, actuators=s.more, criterion=s.weights), "effort internal"
+        s.c.distribute(s.qd, actuators=s.actuators, criterion=s.weights), "effort internal"
     ),
     "motor_demand": lambda s: parts(s.c.motor_demand(s.qd, s.qdd, s.qddd), "speed torque current voltage"),
     "prepare/2": lambda s: evaluate(s, 2, None),
@@ -239,16 +239,16 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     ),
     "prepare/motion": lambda s: evaluate_motion(s, None),
     "prepare/motion/wrt": lambda s: evaluate_motion(s, s.wrt),
-    "prepare/position": lambda s: s.m.prepare.position()(s.c.state, s.beside),
-    "prepare/position/batch": lambda s: s.m.prepare.position()(s.batch.state, s.beside),
+    "prepare/position": lambda s: s.m.prepare.position()(s.c.state, s.values),
+    "prepare/position/batch": lambda s: s.m.prepare.position()(s.batch.state, s.values),
     "table": lambda s: table(s.batch.table([*s.of, *s.q])),
     "force_table": lambda s: table(s.batch.force_table(s.qd, s.qdd)),
     "mechanical_advantage": lambda s: kic.metrics.mechanical_advantage(s.task[0], s.q[0])(s.batch),
     "internal_loads": lambda s: parts(
-        s.c.internal_loads(actuators=s.more, criterion=s.weights), "G H dimension"
+        s.c.internal_loads(actuators=s.actuators, criterion=s.weights), "G H dimension"
     ),
     "actuator_dynamics": lambda s: parts(
-        s.c.actuator_dynamics(actuators=s.more, criterion=s.weights), "I P load"
+        s.c.actuator_dynamics(actuators=s.actuators, criterion=s.weights), "I P load"
     ),
     "track": lambda s: tracked(
         s, {x: s.c.value(x) + 0.01 * u * np.arange(5.0) for x, u in zip(s.task, s.ud, strict=True)}, "qd"
@@ -480,17 +480,13 @@ def read(file: str, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def results_of(revision: str, names: list[str]) -> dict[str, np.ndarray]:
-    """Return the results of a commit, checked out in a temporary worktree."""
-    root = Path(__file__).parents[1]
-    with TemporaryDirectory() as folder:
-        tree, file = os.path.join(folder, "tree"), os.path.join(folder, "results.npz")
-        git = ["git", "-C", str(root), "worktree"]
-        subprocess.run([*git, "add", "--detach", "--quiet", tree, revision], check=True)
-        try:
-            command = [sys.executable, "-W", "ignore", __file__, "save", file, *names]
-            subprocess.run(command, check=True, cwd=tree, env=os.environ | {"PYTHONPATH": tree})
-        finally:
-            subprocess.run([*git, "remove", "--force", tree], check=True)
+    """Return the results of a commit."""
+    from benchmarks.versions import checkout
+
+    with checkout(revision) as tree, TemporaryDirectory() as folder:
+        file = os.path.join(folder, "results.npz")
+        command = [sys.executable, "-W", "ignore", __file__, "save", file, *names]
+        subprocess.run(command, check=True, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)})
         return read(file, names)
 
 

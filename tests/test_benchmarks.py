@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,3 +211,20 @@ def test_five_points_with_given_pivots() -> None:
     both = np.stack([points, points.conj()], axis=1)
     assert nine_points.path_residuals(nine_points.linkages(m, states), both).max() < 1e-9
     assert 0 < known.real == len(states) <= 36
+
+
+def test_commits_are_checked_out_to_a_folder_that_is_removed(tmp_path: Path) -> None:
+    user = ("-c", "user.name=x", "-c", "user.email=x@x")
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    (tmp_path / "file").write_text("first")
+    subprocess.run([*git, "add", "file"], check=True)
+    subprocess.run([*git, *user, "commit", "--quiet", "--message", "first"], check=True)
+    (tmp_path / "file").write_text("second")
+    with suppress(ZeroDivisionError), versions.checkout("HEAD", tmp_path) as tree:
+        assert (tree / "file").read_text() == "first"
+        raise ZeroDivisionError
+    assert not tree.exists()
+    assert subprocess.check_output([*git, "worktree", "list"]).count(b"\n") == 1
+    with pytest.raises(SystemExit):
+        versions.checkout("no-commit", tmp_path).__enter__()

@@ -1,4 +1,4 @@
-"""The command of the campaigns prints counts, and its exit code tells of wrong results."""
+"""The command of the campaigns prints counts, and returns an exit code for wrong results."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def move(cols, choice, rest, R, states, b):
 
 @helper
 def evaluate(system, states, b, F, value, g, W):
-    """Perform `assemble`, which is compiled once for all calls."""
+    """Call `assemble`; this helper is compiled once for all calls."""
     assemble(system, states, b, F, value, g, W)
 
 

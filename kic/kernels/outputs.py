@@ -1,12 +1,13 @@
 """Entry: values and G, H, D of any list of rows, in the tree's coordinates or in others.
 
 `into` is None for the tree's coordinates. For a linear map to other coordinates, it is a tuple of the terms
-and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Along a motion, one column,
-it is a tuple of the frames' derivatives and those of the tree's coordinates (see `series`), 0, the pairs and
-True. Otherwise it is a tuple of the frames' tables with respect to `size` other coordinates (see
-`transferred_influence`), the table of the tree's coordinates, the width of a frame's block, the pairs of
-second order, and None if third order is never requested. Numba compiles the four cases separately. It
-distinguishes the tuples by the numbers of axes of their first two entries.
+and factors of the map (see `linear_map`), 0, the pairs of second order, and True. Along a motion, which is
+one column, it is a tuple of the derivatives of frames and of the tree's coordinates (see `series`), 0, the
+pairs, and True; `motion_item` has its own rule for vectors. Otherwise it is a tuple of the frames' tables
+with respect to `size` other coordinates (see `transferred_influence`), the table of the tree's coordinates,
+the width of a frame's block, the pairs of second order, and None if third order is never requested. Numba
+compiles the four cases separately. It distinguishes the tuples by the numbers of axes of their first two
+entries.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kic.kernels.linear_map import linear_coordinate, linear_start, open_members
 from kic.kernels.offsets import g_at, packed_width, pair_count, sections, table_width
 from kic.kernels.ranges import clear_range
 from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
-from kic.kernels.series import moved_series, vector_series
+from kic.kernels.series import vector_series, world_series
 from kic.kernels.transferred_influence import transferred_rows
 from kic.kernels.vectors import dot, sub, take
 
@@ -269,16 +270,17 @@ def add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, 
 def motion_item(cols, F, V, x, items, vectors, i, states, b, order, t, rows):
     """Add the value and the derivatives along a motion of one item, in a table t (4, rows).
 
-    The vectors of small mechanisms stay in registers, where `add_item` would write tables.
+    The rules are those of `add_item` for one column. The vectors stay in registers instead of tables, which
+    would take a tenth of the time of small mechanisms.
     """
     if scalar_item(cols, F, (V, x, 0, lay.EVERY, True), items, vectors, i, states, b, order, 1, t, rows):
         return
     kind, body, base = items[i, lay.ITEM], items[i, lay.FRAME_B], items[i, lay.FRAME_A]
     row = items[i, lay.ROW]
     sort, head, tail, w, u = item_vectors(F, items, vectors, i)
-    one, two, three = moved_series(F, V, body, sort, head, order)
+    one, two, three = world_series(F, V, body, sort, head, order)
     if base != lay.NONE and sort != lay.DIRECTION:
-        a1, a2, a3 = moved_series(F, V, base, sort, tail, order)
+        a1, a2, a3 = world_series(F, V, base, sort, tail, order)
         one, two, three = sub(one, a1), sub(two, a2), sub(three, a3)
     if kind < lay.DISTANCE:
         weight = vectors[i, lay.EXTRA] if kind == lay.WEIGHTED_POINT else 1

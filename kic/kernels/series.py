@@ -92,7 +92,7 @@ def first_pass(cols, order):
 
 
 @inlined
-def moved_series(F, V, frame, kind, e, order):
+def world_series(F, V, frame, kind, e, order):
     """Return `vector_series` of a point at the world position `e` (POINT), or of a world vector."""
     if kind == lay.POINT and frame >= 0:
         e = sub(e, take(F, frame, lay.ORIGIN))

@@ -1,4 +1,4 @@
-"""The ladder: times of the present checkout, row by row, beside those of an earlier commit.
+"""The ladder: times of the present checkout, row by row, against those of an earlier commit.
 
 ``python tests/benchmarks ladder`` prints the rows of `rows`. ``ladder against REV`` compares with a commit.
 Each version runs in a process of its own, and both time a row in turn within each round. A row is marked if
@@ -41,12 +41,13 @@ def compared(ours: list[float], theirs: list[float]) -> tuple[float, float, bool
 
 
 @contextmanager
-def checkout(revision: str) -> Iterator[Path]:
-    """Check out a commit to a temporary folder."""
-    git = ["git", "-C", str(TESTS), "worktree"]
+def checkout(revision: str, repository: Path = TESTS.parent) -> Iterator[Path]:
+    """Check out a commit to a temporary folder; exit with the message of git if there is none."""
+    git = ["git", "-C", str(repository), "worktree"]
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "kic")
-        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), revision], check=True)
+        if subprocess.run([*git, "add", "--quiet", "--detach", str(tree), revision]).returncode:
+            sys.exit(2)
         try:
             yield tree
         finally:

@@ -74,9 +74,8 @@ def test_lengths_are_the_rows_in_proportion_to_the_size(answers) -> None:
     kinds, (values, *_), (doubled, *_) = answers
     lengths = kinds_of.LENGTH[kinds]
     np.testing.assert_allclose(doubled, np.where(lengths, 2, 1) * values, atol=1e-13)
-    assert (
-        np.abs(values[:, lengths]).max(axis=0) > 1e-3
-    ).sum() >= lengths.sum() - 1  # one is out of the plane
+    # one is out of the plane
+    assert (np.abs(values[:, lengths]).max(axis=0) > 1e-3).sum() >= lengths.sum() - 1
 
 
 def test_linear_rows_are_those_without_second_order(answers) -> None:
@@ -104,5 +103,5 @@ def test_sums_have_the_rows_of_their_last_term() -> None:
     single = [Item.coordinate_term(0, 2.0, 0.1), Item.coordinate_term(2, -1.0, 0.0)]
     rows = plain_rows(tree, [*summed(single), *single])
     values = output_query(tree, rows, 1).arrays(STATES)[0]
-    np.testing.assert_allclose(values[:, 0], values[:, 1] + values[:, 2], atol=1e-15)
+    np.testing.assert_allclose(values[:, 0], values[:, 1] + values[:, 2], atol=1e-14)
     assert (kinds_of.WEIGHTED & kinds_of.OF_COLUMN)[rows.kinds].all()
