@@ -52,7 +52,8 @@ def gimbal_errors(sines: Iterable[int], values: np.ndarray, tensors: Sequence[np
     Near gimbal lock, an error ε of direction cosines changes the outer and the inner angle by ε κ, where κ is
     the inverse distance to it. Derivatives of order k are sums of products of derivatives of direction
     cosines with powers of κ up to k; their errors have the factor ε κ. Errors are relative to the largest
-    derivative, or to the k-th power of the first order of direction cosines if it is larger.
+    derivative, or to that of direction cosines, or the k-th power of their first order, if it is larger: the
+    angles of a body that does not turn have derivatives that are rounding errors.
 
     Parameters
     ----------
@@ -74,7 +75,9 @@ def gimbal_errors(sines: Iterable[int], values: np.ndarray, tensors: Sequence[np
                 if k > 2:
                     error = np.maximum(error, kappa**k * sizes[1] * sizes[2])
                 # rates of zero have no error
-                worst = np.fmax(worst, ROUNDING_FACTOR * EPS * error / np.maximum(angles, first))
+                worst = np.fmax(
+                    worst, ROUNDING_FACTOR * EPS * error / np.maximum.reduce([angles, first, sizes[k]])
+                )
     return worst
 
 

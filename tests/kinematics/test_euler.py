@@ -160,6 +160,13 @@ def test_members_beside_gimbal_lock():
     assert near.scaling.error > 10 * np.abs(near.G - np.eye(3)).max()
 
 
+def test_bodies_that_do_not_turn_are_not_in_gimbal_lock():
+    """Derivatives of their direction cosines are rounding errors."""
+    m = kic.load("sarrus")
+    for rates in np.random.default_rng(0).normal(size=(3, 3, 1)):
+        assert np.abs(m.at().motion("plate.euler_zyx", *rates).jerk).max() < 1e-12
+
+
 @pytest.mark.parametrize(
     "ask",
     [
