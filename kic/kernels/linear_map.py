@@ -3,6 +3,7 @@
 With φ - φ₀ = A (q - q₀) and constant A, influence coefficients in q are sums of those of the columns: G A,
 AᵀH A and so on, I* and P* likewise, without second-order terms of A. `linear` has the nonzero terms of A (see
 `kic.kernels.layout`), or is None for the coordinates of the tree. Numba compiles the two cases separately.
+The columns are those of `influence`, which is faster than a rule for each frame.
 """
 
 from __future__ import annotations

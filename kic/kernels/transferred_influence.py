@@ -7,7 +7,8 @@ and of vectors e fixed in it:
     ∂_a e = ω_a × e        ∂_a ∂_b e = N_ab e,        N_ab = [Ω_ab]× + ω_a ω_bᵀ - (ω_a · ω_b) 1
 
 The cost grows with the number of frames, not with the length of paths. In true coordinates N is symmetric in
-a and b, and pairs with b <= a suffice (LOWER).
+a and b, and pairs with b <= a suffice (LOWER). Otherwise this is Leibniz' rule, whose general form stands in
+`tests/leibniz.py`.
 """
 
 from __future__ import annotations
