@@ -1,4 +1,4 @@
-"""Every question that a configuration answers, with mechanisms that can be asked, for tests of batches."""
+"""Every question of configurations, evaluators and exports, with mechanisms that can be asked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sampling import random_tree
 
 import kic
+from kic.export.export import Exports
 from kic.numerics.display import Summary
 
 
@@ -172,3 +174,200 @@ def attributes_of(result: Any) -> list[str]:
         names |= {k for k, x in vars(base).items() if isinstance(x, kinds) and not k.startswith("_")}
     omitted = {"batch", "configuration", "mechanism", "scaling", *GIVEN}
     return sorted(names - omitted - ({*SOMETIMES} if getattr(result, "kind", "") != "inertia" else set()))
+
+
+# --- questions of evaluators and exported functions ----------------------------------------------------
+
+
+def arm(order: tuple[int, ...], coordinates: list[str] | None = None) -> kic.Mechanism:
+    """Return a spatial arm whose joints are listed in some order."""
+    J, at = kic.Joint, ((0, 0, 0), (1, 0, 0.1), (2, 0.2, 0), (2.5, 0.2, 0.3))
+    joints = [
+        J("base", "revolute", ("ground", "a"), at=at[0], axis=(0, 0, 1), damping=0.5, stiffness=0.2),
+        J("elbow", "prismatic", ("a", "b"), at=at[1], axis=(0.2, 1, 0.3), damping=0.3),
+        J("wrist", "revolute", ("b", "c"), at=at[2], axis=(0, 1, 0.2), armature=0.4),
+        J("roll", "revolute", ("c", "d"), at=at[3], axis=(1, 0, 0.3), stiffness=0.7, rest=0.2),
+    ]
+    bodies = [
+        kic.Body(name, mass=1.0 + k, com=(0.5 + k, 0.1, 0.2 * k), inertia=(0.1, 0.2, 0.25))
+        for k, name in enumerate("abcd")
+    ]
+    return kic.Mechanism(
+        "arm",
+        bodies,
+        [joints[k] for k in order],
+        points=[kic.Point("tip", "d", at=(3, 0.2, 0.4))],
+        gravity=(0, -9.81, 1.0),
+        coordinates=coordinates,
+    )
+
+
+def ball_arm() -> kic.Mechanism:
+    """Return an arm that ends with a ball joint with axes of its own, which is listed first."""
+    m = arm((3, 1, 0, 2), None)
+    laws = {"damping": (0.1, 0.2, 0.3), "armature": (0.3, 0.2, 0.1)}
+    axes = {"axis": (1, 2, 0), "axis2": (-2, 1, 3)}
+    return m.replace("roll", type="spherical", **axes, **laws)
+
+
+def sprung(name: str, coordinates: list[str] | None = None) -> kic.Mechanism:
+    """Return a closed mechanism with springs, dampers and rotors in all joints, in reverse order."""
+    m = kic.load(name)
+    for k, joint in enumerate(m.joints):
+        count, valued = len(joint.components), len(joint.valued) == len(joint.components)
+        laws = {
+            "damping": [0.1 + k + n for n in range(count)],
+            "armature": [0.02 * (k + n) for n in range(count)],
+        }
+        if valued and count:
+            laws |= {"stiffness": [0.3 + n for n in range(count)], "rest": [0.1 * k] * count}
+        m = m.replace(joint.name, **{key: x[0] if count == 1 else x for key, x in laws.items() if count})
+    return m.replace(joints=m.joints[::-1], coordinates=coordinates or m.coordinates)
+
+
+def grown(seed: int, kinds: list[str] | str, branched: bool) -> Callable[[], kic.Mechanism]:
+    """Return a function that makes a random tree with loads."""
+    return lambda: random_tree(np.random.default_rng(seed), kinds, branched, loads=True)
+
+
+# mechanism, a task, and a body
+MECHANISMS: dict[str, tuple[Callable[[], kic.Mechanism], list[str], str]] = {
+    "arm": (lambda: arm((0, 1, 2, 3)), ["tip"], "d"),
+    "wrist first": (lambda: arm((2, 3, 0, 1)), ["tip.x", "tip.z"], "d"),
+    "base last": (lambda: arm((3, 2, 1, 0)), ["tip.y"], "c"),
+    "named coordinates": (lambda: arm((1, 3, 0, 2), ["roll", "base", "wrist", "elbow"]), ["tip"], "d"),
+    "ball": (ball_arm, ["tip.x", "tip.y"], "d"),
+    "four-bar": (lambda: sprung("four-bar"), ["tip.x"], "coupler"),
+    "four-bar by C": (lambda: sprung("four-bar", ["C"]), ["tip.x"], "coupler"),
+    "five-bar": (lambda: sprung("five-bar", ["E", "A"]), ["tip.y", "tip.x"], "coupler"),
+    "slider-crank": (lambda: sprung("slider-crank"), ["wristpin"], "rod"),
+    "rssr": (lambda: sprung("rssr"), ["coupler.wx"], "coupler"),
+    "three-rps": (lambda: sprung("three-rps"), ["plate.z", "plate.wx"], "plate"),
+}
+# others, of which evaluators alone are asked; with coordinates that they have not by themselves
+OTHER_COORDINATES: dict[str, list[str]] = {
+    "five-bar by its tip": ["tip.x", "tip.y"], "four-bar by D": ["D"], "puma560 by its hand": ["link6"],
+    "scara by followers": ["motor1", "elbow", "quill.2", "quill.1"],
+    "planar-4r": ["joint4", "joint3", "joint2", "joint1"],
+}  # fmt: skip
+EVALUATED = MECHANISMS | {
+    "chain": (grown(3, "RPRR", False), ["p3.x", "gap"], "b3"),
+    "ball in a tree": (grown(3, ["R", "spherical", "P"], True), ["gap", "p0.y"], "b2"),
+    "free base": (grown(3, ["free", "R"], False), ["p1.x", "gap"], "b1"),
+    "branched": (grown(3, "RRRRRR", True), ["gap", "p0.y"], "b5"),
+    "bevel-wrist": (lambda: kic.load("bevel-wrist"), ["tip.x"], "hand"),
+    "gough-stewart": (lambda: kic.load("gough-stewart"), ["platform.x", "L2"], "platform"),
+    "delta": (lambda: kic.load("delta"), ["plate.z"], "plate"),
+    "five-bar by its tip": (lambda: kic.load("five-bar"), ["B"], "coupler"),
+    "four-bar by D": (lambda: kic.load("four-bar"), ["tip.x"], "coupler"),
+    "puma560 by its hand": (lambda: kic.load("puma560"), ["tool.x"], "link4"),
+    "scara by followers": (lambda: kic.load("scara"), ["tip.x"], "spindle"),
+    "planar-4r": (lambda: kic.load("planar-4r"), ["tip.x"], "link3"),
+}
+BOTH = "coefficients_and_dynamics"
+EXPORTED = [name for name in vars(Exports) if name[0] != "_"]
+SINGLE = [name for name in EXPORTED if name != BOTH]
+OPTIONS = {"criterion": "minimum kinetic energy"}
+
+
+def moved(m: kic.Mechanism) -> kic.Configuration:
+    """Return a configuration near the reference."""
+    q = m._model.coordinate_values(m.coordinates, m.at().state[None])[0]
+    return m.at(q + 0.04 * np.arange(1, 1 + q.size))
+
+
+def options_of(question: str, of: list[str], body: str) -> dict[str, Any]:
+    """Return the options of a question."""
+    if question in ("inverse_dynamics", "forward_dynamics", "dynamics", "position"):
+        return {}
+    options: dict[str, Any] = {"of": body if question == "pose" else of}
+    if question.startswith("coefficients"):
+        options["order"] = 3
+    return options | (OPTIONS if question == "resolve_redundancy" else {})
+
+
+def answered(
+    c: kic.Configuration,
+    question: str,
+    of: list[str],
+    body: str,
+    x: Mapping[str, np.ndarray],
+    wrt: list[str] | None = None,
+) -> dict[str, Any]:
+    """Return the results that methods of a configuration give for the inputs of a prepared function."""
+    rates = [x[key] for key in ("qd", "qdd", "qddd") if key in x]
+    if question == BOTH:
+        return answered(c, "coefficients", of, body, x, wrt) | answered(c, "dynamics", of, body, x, wrt)
+    if question == "coefficients":
+        found = [(name, c.coefficients(name, order=3, wrt=wrt)) for name in of]
+        return {f"{name}.{k}": getattr(r, k) for name, r in found for k in "GHD"}
+    if question == "dynamics":
+        d = c.dynamics(wrt=wrt)
+        return {key: getattr(d, key) for key in ("I", "P", "load", "damping")}
+    if question == "inverse_dynamics":
+        return {"effort": c.inverse_dynamics(*rates, wrt=wrt)}
+    if question == "forward_dynamics":
+        return {"qdd": c.forward_dynamics(*rates, x["effort"], wrt=wrt)}
+    if question == "motion":
+        names = "velocity", "acceleration", "jerk"
+        found = [(name, c.motion(name, *rates, wrt=wrt)[1:]) for name in of]
+        return {f"{name}.{k}": a for name, r in found for k, a in zip(names, r, strict=True)}
+    if question == "operational_space":
+        s = c.operational_space(of, wrt=wrt)
+        return {key: getattr(s, key) for key in ("Lambda", "inverse", "mu", "p", "damping")}
+    if question == "pose":
+        r, R = c.coefficients(body, order=1, wrt=wrt), c.pose(body).rotation.as_matrix()
+        return {"p": r.values[:3], "R": R, "twist": r.G @ rates[0], "G": r.G}
+    if question == "position":
+        return {"state": c.state}
+    if question == "actuation_map":
+        r = c.coefficients(of)
+        made = {"value": r.values, "J": r.G, "Jdot": np.einsum("pmn,m->pn", r.H, x["qd"])}
+        return made | {"motor_effort": r.G.T @ x["effort"], "inertia": c.dynamics().I}
+    z = x["secondary"], x["secondary_rate"]
+    r = c.resolve_redundancy(of, x["ud"], x["udd"], secondary=z, wrt=wrt, **OPTIONS)
+    return {"qd": r.qd, "qdd": r.qdd, "multiplier": r.multiplier}
+
+
+def evaluated(c: kic.Configuration, f: Any, of: list[str], found: Any) -> dict[str, np.ndarray]:
+    """Return the results of an evaluator by the names that `answered` gives them."""
+    if isinstance(found, np.ndarray):
+        names = {"inverse_dynamics": "effort", "forward_dynamics": "qdd", "position": "state"}
+        return {names[f.question]: found}
+    if f.question == "motion":
+        sizes = [len(c.coefficients(name, order=1).rows) for name in of]
+        names = "velocity", "acceleration", "jerk"
+        parts = [np.split(a, np.cumsum(sizes)[:-1], axis=-1) for a in found[1:]]
+        return {f"{n}.{k}": a for k, p in zip(names, parts, strict=True) for n, a in zip(of, p, strict=True)}
+    made = {}
+    if f.question.startswith("coefficients"):
+        made = {
+            f"{n}.{k}": getattr(found[n], k) for n in of for k in "GHD" if getattr(found[n], k) is not None
+        }
+    if f.question != "coefficients":
+        names = (
+            "I",
+            "P",
+            "load",
+            "damping",
+            "Lambda",
+            "inverse",
+            "mu",
+            "p",
+            "R",
+            "twist",
+            "G",
+            "qd",
+            "qdd",
+            "multiplier",
+        )
+        made |= {k: a for k in names if isinstance(a := getattr(found, k, None), np.ndarray)}
+    return made
+
+
+def inputs_of(f: Any, m: kic.Mechanism, c: kic.Configuration) -> dict[str, np.ndarray]:
+    """Return numbers for the inputs of an exported function at a configuration."""
+    rng = np.random.default_rng(3)
+    known = {"state": c.state, "near": c.state}
+    known["q"] = m._model.coordinate_values(m.coordinates, c.state[None])[0]
+    return {name: known.get(name, rng.normal(size=shape)) for name, shape in f.inputs.items()}

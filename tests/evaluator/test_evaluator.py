@@ -25,62 +25,6 @@ def same(got: np.ndarray, want: np.ndarray) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-TREES = [("RPRR", False), (["R", "spherical", "P"], True), (["free", "R"], False), ("RRRRRR", True)]
-
-
-@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
-@pytest.mark.parametrize(("kinds", "branched"), TREES, ids=str)
-def test_results_agree_with_the_configuration(kinds, branched: bool, batch: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(3)
-    m = random_tree(rng, kinds, branched, loads=True)
-    of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
-    c, again = random_posture(rng, m, batch), random_posture(rng, m, batch)
-    for order in (1, 2, 3):
-        f = m.prepare.coefficients_and_dynamics(of, order=order)
-        r = f(c.state)
-        for posture in (c, again):
-            if posture is again:
-                assert f(again.state, out=r) is r
-            d = posture.dynamics()
-            for name in of:
-                want, got = posture.coefficients(name, order=order), r[name]
-                same(got.value, want.values)
-                for letter in "GHD":
-                    tensor = getattr(want, letter)
-                    if tensor is None:
-                        assert getattr(got, letter) is None
-                    else:
-                        same(getattr(got, letter), tensor)
-            for name, want in (("I", d.I), ("P", d.P), ("load", d.load), ("damping", d.damping)):
-                same(getattr(r, name), want)
-
-
-@pytest.mark.parametrize(("kinds", "branched"), TREES, ids=str)
-def test_given_arrays_are_overwritten(kinds, branched: bool) -> None:
-    rng = np.random.default_rng(8)
-    m = random_tree(rng, kinds, branched, loads=True)
-    names = [j.name for j in m.joints][::-1]
-    of = [m.bodies[-1].name, "gap", "p0.y", m.joints[0].name]
-    for mechanism in (m, replace(m, coordinates=tuple(names))):
-        c, again = random_posture(rng, mechanism), random_posture(rng, mechanism)
-        f = mechanism.prepare.coefficients_and_dynamics(of, order=3)
-        r = f(c.state)
-        held = {name: (r[name], r[name].value, r[name].G, r[name].H, r[name].D) for name in of}
-        model = r.I, r.P, r.load, r.damping
-        assert r[of[0]] is held[of[0]][0]
-        f(again.state, out=r)
-        for name in of:
-            want = again.coefficients(name, order=3)
-            rates, value, G, H, D = held[name]
-            assert rates.G is G
-            same(value, want.values)
-            for got, letter in ((G, "G"), (H, "H"), (D, "D")):
-                same(got, getattr(want, letter))
-        d = again.dynamics()
-        for got, want in zip(model, (d.I, d.P, d.load, d.damping), strict=True):
-            same(got, want)
-
-
 def test_quaternions_are_brought_to_unit_length() -> None:
     m = random_tree(np.random.default_rng(1), ["spherical"])
     c = random_posture(np.random.default_rng(2), m)
@@ -110,35 +54,6 @@ def test_names_that_clash_or_are_not_there() -> None:
     r = m.prepare.coefficients(["P"])(m.at().state)
     assert r.P.G.shape == (3, 2)
     assert not hasattr(r, "tip")
-
-
-def test_alone_and_complex() -> None:
-    m = kic.load("puma560")
-    c = m.at(np.linspace(-1, 1, 6))
-    rows, model = m.prepare.coefficients("face", order=3), m.prepare.dynamics()
-    r = rows(c.state)
-    assert np.array_equal(r.face.D, c.coefficients("face", order=3).D)
-    assert np.array_equal(model(c.state).P, c.dynamics().P)
-    stepped = c.state + 0j
-    stepped[2] += 1e-30j
-    assert np.allclose(rows(stepped).face.G.imag / 1e-30, r.face.H[:, 2], atol=1e-14)
-    # whatever the layout, the numbers are the same
-    wide = np.stack([c.state, c.state], axis=1)
-    assert np.array_equal(rows(wide[:, 0]).face.H, r.face.H)
-    assert np.array_equal(rows(c.state.tolist()).face.H, r.face.H)
-    fixed = c.state
-    fixed.flags.writeable = False
-    assert np.array_equal(rows(fixed).face.H, r.face.H)
-
-
-def test_many_threads_share_one_evaluator() -> None:
-    m = kic.load("panda")
-    f = m.prepare.coefficients(["flange"], order=2)
-    states = np.random.default_rng(0).normal(size=(200, 7))
-    with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda s: f(s).flange.H.copy(), states))
-    for s, H in zip(states, found, strict=True):
-        assert np.array_equal(H, f(s).flange.H)
 
 
 def test_invalid_requests_raise() -> None:
@@ -389,37 +304,6 @@ def test_rows_without_derivatives_raise_in_hot_calls() -> None:
     for state in (np.zeros(2), np.zeros((3, 2))):
         with raises(kic.InputError, distances=("reach",)):
             f(state)
-
-
-@pytest.mark.parametrize("name", ["puma560", "four-bar"])
-def test_new_results_are_independent(name: str) -> None:
-    m = kic.load(name)
-    of = m.points[0].name
-    f = m.prepare.coefficients_and_dynamics([of], order=2)
-    states = m.at().state + 1e-9 * np.arange(3)[:, None]
-    made, batch = [f(state) for state in states], f(states)
-    for k, one in enumerate(made):
-        for part in ("I", "P", "load", "damping"):
-            assert np.array_equal(one[part], batch[part][k])
-            assert one[part] is one[part]
-        for letter in ("value", "G", "H"):
-            assert np.array_equal(getattr(one[of], letter), getattr(batch[of], letter)[k])
-        assert not hasattr(one, "_unknown")
-    inertia = m.prepare.dynamics(loads=False)(states[0])
-    assert np.array_equal(inertia.I, made[0].I)
-    assert not hasattr(inertia, "load")
-    again = pickle.loads(pickle.dumps(f))
-    assert np.array_equal(again(states[0]).I, made[0].I)
-
-
-def test_terms_of_strided_arrays_are_those_of_contiguous_ones() -> None:
-    m = kic.load("five-bar")
-    f = m.prepare.forward_dynamics()
-    given = [m.at().state, np.array([0.4, -0.7]), np.array([0.02, 0.05])]
-    spread = [np.repeat(a, 2)[::2] for a in given]
-    assert not any(a.flags.c_contiguous for a in spread)
-    for got, want in zip(f.terms(*spread), f.terms(*given), strict=True):
-        assert np.array_equal(got, want)
 
 
 @pytest.mark.filterwarnings("error")

@@ -192,21 +192,6 @@ def test_orders_by_complex_step() -> None:
     check_inertia(c, linear.names)
 
 
-def test_prepared_evaluators_and_batches() -> None:
-    m, linear, _, states = prepared("scara by followers")
-    c = Configuration(m._model, (len(states),), states)
-    f = m.prepare.coefficients_and_dynamics(
-        ["tool"] if "tool" in m._parts else [m.points[-1].name], order=2, wrt=linear.names
-    )
-    r, d = f(c.state), c.dynamics(wrt=linear.names)
-    assert mismatch(r.I, d.I) < 1e-14
-    one = f(c.state[0])
-    name = f.names[0]
-    assert mismatch(one[name].H, r[name].H[0]) < 1e-14
-    again = f(c.state[1], out=one)
-    assert mismatch(again.P, d.P[1]) < 1e-14
-
-
 def test_angles_of_bodies_in_a_plane() -> None:
     """In absolute angles the mass matrix of a planar arm is that of pendulums: no coupling by rates."""
     m = chain()

@@ -556,15 +556,3 @@ def test_used_mechanism_keeps_results_and_locks_small() -> None:
         sizes.append([len(pickle.dumps(x)) for x in found])
     assert sizes[0] == sizes[1]
     assert reloaded(used.lock("A")).unlock() == used
-
-
-def test_used_mechanism_can_be_pickled() -> None:
-    m = kic.load("rrprrr")
-    phi = np.full(6, 0.3)
-    before = m.at(phi).dynamics().I
-    twin = pickle.loads(pickle.dumps(m))
-    assert twin == m
-    assert twin.at(phi).dynamics().I.tolist() == before.tolist()
-    other = replace(m, gravity=(0, 0, -9.81))
-    assert other.at(phi).dynamics().load.any()
-    assert not m.at(phi).dynamics().load.any()

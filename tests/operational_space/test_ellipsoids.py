@@ -343,29 +343,6 @@ def test_mechanism_without_dof() -> None:
     assert np.isinf(still.at().ellipsoid(TIP, kind="force").semi_axes).all()
 
 
-@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches(kind: str, batch: tuple[int, ...]) -> None:
-    m, of = kic.load("panda"), "link7"
-    rng = np.random.default_rng(3)
-    c = m.at(np.array(CASES["panda"][0]) + 0.1 * rng.normal(size=(*batch, 7)))
-    e = c.ellipsoid(of, kind=kind, length=0.3)
-    assert e.batch == batch
-    shapes = {"axes": (6, 6), "semi_axes": (6,), "center": (6,), "matrix": (6, 6), "manipulability": (),
-              "condition": (), "isotropy": (), "volume": (), "rank": ()}  # fmt: skip
-    for part, shape in shapes.items():
-        assert getattr(e, part).shape == (*batch, *shape), part
-    assert e.along(np.ones(6)).shape == e.support(np.ones(6)).shape == e.level(np.ones(6)).shape == batch
-    assert e.surface(np.eye(6)[:4]).shape == (*batch, 4, 6)
-    for index in np.ndindex(batch):
-        one = m.at(c._phi[index]).ellipsoid(of, kind=kind, length=0.3)
-        for part in shapes:
-            assert mismatch(getattr(e, part)[index], getattr(one, part)) < 1e-12, part
-    assert f"{kind} ellipsoid of link7.x" in e.summary().text()
-    assert "<table>" in e._repr_html_() or 0 in batch
-    assert c.ellipsoid(of, length=0.3).gradient().shape == (*batch, 7)
-
-
 def test_rates_may_be_a_batch_of_their_own() -> None:
     c = arm(1, 1).at([0.2, 1.0])
     qd = np.random.default_rng(0).normal(size=(4, 1, 2))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from arms import CONFIGURATIONS, configuration
+from arms import configuration
 from linkages import xy_table
 from raising import raises
 from sampling import mismatch
@@ -104,40 +104,6 @@ def test_in_other_coordinates_it_is_the_same_task() -> None:
     assert mismatch(pose.force(moved, udd), legs.force(qd, udd)) < 1e-11
 
 
-@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
-@pytest.mark.parametrize("name", ["panda", "twin-arm"])
-def test_batches(name: str, batch: tuple[int, ...]) -> None:
-    m, task = kic.load(name), CASES[name][0].split()
-    rng = np.random.default_rng(3)
-    c = m.at(np.array(CONFIGURATIONS[name]) + 0.1 * rng.normal(size=(*batch, len(CONFIGURATIONS[name]))))
-    s = c.operational_space(task)
-    assert s.batch == batch
-    P, M = len(s.rows), len(s.coordinates)
-    shapes = {"Lambda": (P, P), "mu": (P, M, M), "p": (P,), "inverse": (M, P), "damping": (P, M), "G": (P, M),
-              "projector": (M, M), "mu_task": (P, P, P)}  # fmt: skip
-    for part, shape in shapes.items():
-        assert getattr(s, part).shape == (*batch, *shape)
-    for index in np.ndindex(batch):
-        one = m.at(c._phi[index]).operational_space(task)
-        for part in shapes:
-            assert mismatch(getattr(s, part)[index], getattr(one, part)) < 1e-13
-    assert s.force(np.ones(M), np.ones(P)).shape == (*s.mass(np.ones(P)).shape, P) == (*batch, P)
-    assert "operational space of" in s.summary().text()
-    assert "<table>" in s._repr_html_() or 0 in batch
-
-
-@pytest.mark.slow
-def test_complex_steps_pass() -> None:
-    """The derivative of Λ along a coordinate, by the complex step and by differences of high order."""
-    m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
-    f = m.prepare.operational_space("link7")
-    step = np.eye(7)[2]
-    exact = f((q + 1e-30j * step)[None]).Lambda.imag[0] / 1e-30
-    offsets, weights = np.array([-3, -2, -1, 1, 2, 3]) * 1e-2, np.array([-1, 9, -45, 45, -9, 1]) / 60e-2
-    near = np.einsum("k,k...->...", weights, f(q + offsets[:, None] * step).Lambda)
-    assert mismatch(near, exact) < 1e-9
-
-
 @pytest.mark.slow
 def test_complex_singular_tasks_are_found() -> None:
     """A complex pivot that is zero stops the kernel; the members are those of real numbers."""
@@ -159,40 +125,11 @@ def test_complex_singular_tasks_are_found() -> None:
         assert not found[1].imag.any()
 
 
-def test_results_are_overwritten() -> None:
-    m = kic.load("gough-stewart")
-    f = m.prepare.operational_space("platform.x")
-    a, b = m.at(), m.at(np.full(6, 1.07))
-    s = f(a.state)
-    mu, G = s.mu, s.G
-    kept = mu.copy()
-    assert f(b.state, out=s) is s
-    assert s.mu is mu
-    assert not np.array_equal(kept, mu)
-    assert np.array_equal(mu, f(b.state).mu)
-    assert np.array_equal(G, f(b.state, check=True).G)
-    both = f(np.stack([a.state, b.state]))
-    assert mismatch(both.mu[0], kept) < 1e-14
-    assert mismatch(both.mu[1], mu) < 1e-14
-
-
 def test_effective_mass() -> None:
     """Of a point mass it is the mass, whatever the direction; along a line it is 1/(dᵀΛ⁻¹d)."""
     slide = xy_table()
     s = slide.at([0.0, 0.0]).operational_space(["pen.x", "pen.y"])
     assert s.mass([[1, 0], [0, 2], [1, 1]]).round(12).tolist() == [3.0, 2.0, 2.4]
-
-
-def test_masked_members_stay_nan() -> None:
-    m = kic.load("horn-two-link")
-    c = m.at([[0.3, 1.0], [np.nan, 1.0], [0.3, 0.0]], failures="mask")
-    task = ["tip.x", "tip.y"]
-    with raises(kic.SingularError, names=("tip.x", "tip.y"), failed=[(2,)]) as caught:
-        c.operational_space(task)
-    assert caught.value.failed == [(2,)]
-    s = c.operational_space(task, failures="mask")
-    assert np.isnan(s.Lambda).any(axis=(1, 2)).tolist() == [False, True, True]
-    assert mismatch(s.mu[0], m.at([0.3, 1.0]).operational_space(task).mu) < 1e-14
 
 
 def test_fixed_row_raises_and_small_row_does_not() -> None:

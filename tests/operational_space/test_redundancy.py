@@ -491,17 +491,6 @@ def test_masked_members_stay_nan() -> None:
     assert np.isnan(aimed.qd).any(axis=1).tolist() == [False, True, True]
 
 
-def test_complex_steps_pass() -> None:
-    """The derivative of the rates along a coordinate, by the complex step and by differences."""
-    m, q = kic.load("panda"), np.array(CONFIGURATIONS["panda"])
-    f = m.prepare.resolve_redundancy("link7", criterion="minimum kinetic energy", order=1)
-    step, ud = np.eye(7)[2], np.linspace(0.1, 0.6, 6)
-    exact = f(q + 1e-30j * step, ud).qd.imag / 1e-30
-    h = 1e-4
-    near = sum(w / h * f(q + t * step, ud).qd for w, t in zip(SHARES, OFFSETS * h, strict=True))
-    assert mismatch(near, exact) < 1e-7
-
-
 @every_damping
 @pytest.mark.parametrize("weight", WEIGHTS[:2])
 def test_coefficients_of_a_law_pass_complex_steps_on(weight: str, damping: object) -> None:

@@ -322,21 +322,6 @@ def test_coupler_of_the_rssr_has_a_passive_dof() -> None:
         assert agree(e.dynamics(wrt=wrt), c.dynamics(wrt=wrt), MODEL, 1e-9)
 
 
-INPUTS = [
-    ({"A": 1.2}, {"mobility": 2, "count": 1}),
-    ({"A": 1.2, "B": 0, "E": 1.5}, {"mobility": 2, "count": 3}),
-    ({"tip": (24.0, 25.0, 0.0)}, {"mobility": 2, "count": 3}),
-    ([1.0, 1.5, 0.0], {"key": "values", "got": (3,), "expected": (2,)}),
-    ({"coupler": np.zeros(6), "A": 1.2}, {"name": "coupler"}),
-]
-
-
-@pytest.mark.parametrize(("inputs", "data"), INPUTS)
-def test_inputs_of_wrong_count_or_type_raise(inputs: object, data: dict) -> None:
-    with raises(kic.InputError, **data):
-        kic.load("five-bar").at(inputs)
-
-
 def test_dead_centres() -> None:
     """Where crank and rod are in line the piston drives nothing; what can is named, and does."""
     m = kic.load("slider-crank")
@@ -368,21 +353,6 @@ def test_batches_of_which_some_are_out_of_reach() -> None:
     for T in (c.value("A1"), D, d.P, d.load):
         assert np.isnan(T[0, 1]).all()
         assert np.isfinite(T[c.ok]).all()
-
-
-def test_antiparallel_closure_is_detected() -> None:
-    """A door on a ball and a hinge: turned over it would also fit the hinge's perpendicularities."""
-    leaf, tip = (
-        kic.Body("leaf", mass=1.0, com=(0.5, 0, 0), inertia=(1, 1, 1)),
-        kic.Point("tip", "leaf", (1, 0, 0.3)),
-    )
-    ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))
-    hinge = kic.Joint("hinge", "revolute", ("ground", "leaf"), at=(0, 0, 0), axis=(0, 0, 1))
-    m = kic.Mechanism("door", [leaf], [ball, hinge], points=[tip], coordinates=["ball"])
-    assert (m.dof, m.mobility().cuts) == (1, ("hinge",))
-    assert m.at({"tip.y": 0.5}).value("hinge") == pytest.approx(np.pi / 6, abs=1e-13)
-    with raises(kic.ConfigurationError, failed=[()]):
-        m.at({"tip.x": -1.0})
 
 
 CLOSED = [name for name in kic.model_names() if kic.load(name).mobility().cuts]

@@ -64,23 +64,6 @@ def test_results_do_not_depend_on_the_cut(coordinates: tuple[str, ...], swap: in
             assert mismatch(getattr(q, letter), getattr(p, letter)) < 1e-11, (wrt, letter)
 
 
-def test_orders_against_the_closed_position() -> None:
-    """Differences of closed configurations, of sixth order in the step."""
-    m = four_bar()
-    h = 2e-3
-    weights = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
-    steps = m.at({"A": 0.3 + h * np.arange(-3, 4)})
-    exact = m.at({"A": 0.3}).coefficients(OF, order=3)
-    path = steps.coefficients(OF, order=3)
-    valued = [i for i, row in enumerate(exact.rows) if row != "c.wz"]
-    for lower, upper in (("values", "G"), ("G", "H"), ("H", "D")):
-        pick = valued if lower == "values" else slice(None)
-        slope = np.tensordot(weights, getattr(path, lower), axes=1) / h
-        want = getattr(exact, upper)
-        got = slope.reshape(want.shape)
-        assert mismatch(got[pick], want[pick]) < 1e-10
-
-
 def test_power_and_inertia_along_the_motion() -> None:
     m = four_bar()
     h = 2e-3
@@ -126,18 +109,6 @@ def test_open_arms_in_task_coordinates(kinds) -> None:
     assert mismatch(e.inverse_dynamics(v, a), pulled) < 1e-10
 
 
-def test_inverse_position_of_an_arm() -> None:
-    m = kic.load("horn-two-link")
-    near = m.at([0.5, 0.9])
-    c = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=near)
-    assert c.value("tip") == pytest.approx([1.2, 0.7, 0], abs=1e-13)
-    assert c.value("elbow") > 0
-    other = m.at({"tip.x": 1.2, "tip.y": 0.7}, near=m.at([1.0, -0.9]))
-    assert other.value("elbow") == pytest.approx(-c.value("elbow"), abs=1e-12)
-    with raises(kic.ConfigurationError, failed=[()]):
-        m.at({"tip.x": 2.2, "tip.y": 0.0}, near=near)
-
-
 @pytest.mark.slow
 def test_batches_of_which_some_fail() -> None:
     m = four_bar()
@@ -176,25 +147,6 @@ def test_invalid_requests_raise() -> None:
     assert caught.value.possible
 
 
-def test_prepared_for_loops() -> None:
-    m = four_bar()
-    for wrt in (None, "D", "tip.x"):
-        f = m.prepare.coefficients_and_dynamics(["tip", "D"], order=3, wrt=wrt)
-        for batch in ((), (2, 1), (0,)):
-            c = m.at({"A": np.full(batch, 0.3)})
-            r = f(c.state)
-            for posture in (c, m.at({"A": np.full(batch, 0.4)})):
-                if posture is not c:
-                    assert f(posture.state, out=r) is r
-                for name in ("tip", "D"):
-                    u = posture.coefficients(name, order=3, wrt=wrt)
-                    for letter in "GHD":
-                        np.testing.assert_array_equal(getattr(r[name], letter), getattr(u, letter))
-                d = posture.dynamics(wrt=wrt)
-                for name in ("I", "P", "load", "damping"):
-                    np.testing.assert_array_equal(r[name], getattr(d, name))
-
-
 def sprung(coordinates: tuple[str, ...]) -> kic.Mechanism:
     """The four-bar with a spring and damper in joint D, which is cut or kept as the coordinates ask."""
     m = four_bar(coordinates)
@@ -230,16 +182,6 @@ def test_a_cut_joint_turns_on_and_on() -> None:
         assert np.remainder(c.value("A") - angle + np.pi, 2 * np.pi) == pytest.approx(np.pi)
 
 
-def test_a_prepared_loop_passes_over_members_without_configuration() -> None:
-    m = four_bar()
-    f = m.prepare.coefficients_and_dynamics(["tip"])
-    c = m.at({"A": [0.3, np.nan, 0.4]}, failures="mask")
-    r = f(c.state)
-    assert np.isnan(r.tip.H[1]).all()
-    assert np.isnan(r.I[1]).all()
-    assert np.array_equal(r.tip.H[[0, 2]], c.coefficients("tip").H[[0, 2]])
-
-
 def parallelogram() -> kic.Mechanism:
     """Drawn at A = 1.5; flat at A = 0, where it may also turn over."""
     at = [(0, 0, 0), (np.cos(1.5), np.sin(1.5), 0), (2 + np.cos(1.5), np.sin(1.5), 0), (2, 0, 0)]
@@ -261,16 +203,6 @@ def parallelogram() -> kic.Mechanism:
         points=[kic.Point("tip", "b", at[2])],
         coordinates=["A"],
     )
-
-
-def test_no_wrong_digits_near_a_bifurcation() -> None:
-    m = parallelogram()
-    far = m.at({"A": 0.5}).coefficients("tip", order=3)
-    assert far.D[1, 0, 0, 0] == pytest.approx(-np.cos(0.5), rel=1e-9)
-    near = m.at({"A": 1e-5})
-    assert near.coefficients("tip", order=1).G[1, 0] == pytest.approx(1, rel=1e-5)
-    with raises(kic.SingularError, order=3):
-        near.coefficients("tip", order=3)
 
 
 def test_more_invalid_arguments_raise() -> None:
