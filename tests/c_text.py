@@ -1,11 +1,31 @@
-"""Text of exported C as functions of Python."""
+"""Exported C: its text as functions of Python, and its own test, compiled."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pytest
+from commands import HANGS_S
+
+import kic
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+
+
+def run_own_test(code: kic.results.CSource, folder: Path, *flags: str) -> None:
+    """Compile an exported function with its test program, and require that it passes."""
+    assert COMPILER is not None
+    files = [str(path) for path in code.save(folder) if path.suffix == ".c"]
+    program = str(folder / "program")
+    subprocess.run([COMPILER, *flags, *files, "-o", program, "-lm"], check=True, timeout=HANGS_S)
+    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=HANGS_S)
+    assert done.stdout == "passed\n", done.stdout + done.stderr
 
 
 def translated(source: str) -> dict[str, Callable[..., None]]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from c_text import translated
+from c_text import COMPILER, needs_compiler, run_own_test, translated
 from commands import HANGS_S
+from questions import answered
 from raising import raises
 from representative_models import OTHER_MODELS
 from sampling import STEP, stepped
@@ -22,9 +22,7 @@ import kic
 from kic.cli.main import main
 from kic.export import c_source
 
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
-STRICT = (
+STRICT = [
     "-std=c99",
     "-Wall",
     "-Wextra",
@@ -32,7 +30,7 @@ STRICT = (
     "-Wpedantic",
     "-Werror",
     "-fsanitize=undefined,address",
-)
+]
 # rounding errors of a few thousand operations, times a margin; H and D of closed mechanisms grow by 1/pivot
 RTOL = 1e-11
 SPREAD = 0.2
@@ -72,30 +70,28 @@ def same(found: np.ndarray, known: np.ndarray, size: float = 0.0, rtol: float = 
 def test_every_model(name: str) -> None:
     """G, H, I*, P*, loads, efforts, accelerations and closed states equal those of evaluators."""
     m = kic.load(name)
-    states, of = sampled(m, 4), outputs(m)
-    f = m.export.coefficients(of, near=m.at()).to_numpy()
-    r, found = m.prepare.coefficients(of)(states), f(states)
+    states, of, rng = sampled(m, 4), outputs(m), np.random.default_rng(5)
+    f, c = m.export.coefficients(of, near=m.at()).to_numpy(), kic.Configuration(m._model, (4,), states)
+    found = f(states)
     assert found["guard"].min() > 1
     for row in of:
-        for letter in ("value", "G", "H"):
-            same(found[f"{row}.{letter}"], getattr(r[row], letter), 1.0)
-    rng, size = np.random.default_rng(5), len(m._model.transfer_for(None).labels)
-    qd, second = rng.normal(size=(2, 4, size))
+        r = c.coefficients(row)
+        for letter, known in (("value", r.values), ("G", r.G), ("H", r.H)):
+            same(found[f"{row}.{letter}"], known, 1.0)
     try:
-        d = m.prepare.dynamics()(states)
+        d = c.dynamics()
     except kic.InertiaError:
         with raises(kic.InertiaError):
             m.export.dynamics().to_numpy()
         return
-    found = m.export.dynamics().to_numpy()(states)
-    for part in ("I", "P", "load", "damping"):
-        same(found[part], d[part], float(np.abs(d.I).max()) if part == "P" else 0.0)
-    effort = m.prepare.inverse_dynamics()(states, qd, second)
-    same(m.export.inverse_dynamics().to_numpy()(states, qd, second)["effort"], effort)
-    if np.abs(d.I).any():
-        condition = np.linalg.cond(d.I).max()
-        qdd = m.prepare.forward_dynamics()(states, qd, effort)
-        same(m.export.forward_dynamics().to_numpy()(states, qd, effort)["qdd"], qdd, rtol=RTOL * condition)
+    condition = np.linalg.cond(d.I).max() if np.abs(d.I).any() else 0.0
+    for question in ("dynamics", "inverse_dynamics", *["forward_dynamics"] * bool(condition)):
+        f = getattr(m.export, question)().to_numpy()
+        x = {k: rng.normal(size=(4, *shape)) for k, shape in f.inputs.items()} | {"state": states}
+        found = f(**x)
+        for key, known in answered(c, question, of, "", x).items():
+            size, rtol = np.abs(d.I).max() * (key == "P"), RTOL * (condition if key == "qdd" else 1.0)
+            same(found[key], known, float(size), rtol)
     q = m._model.coordinate_values(m.coordinates, states)
     closed = m.export.position(steps=8).to_numpy()(q)
     sure = closed["radius"] < 1e-8
@@ -108,17 +104,6 @@ def test_every_model(name: str) -> None:
     if not np.isnan(small["branch"]):
         same(small["state"], m.prepare.position()(near, q[0] + step), 1.0, 1e-9)
     assert np.isnan(small["branch"]) <= (name in UNPROVED)
-
-
-@pytest.mark.slow_for("three-rps")
-@pytest.mark.parametrize("name", ["four-bar", "five-bar", "puma560", "rssr", "three-rps"])
-def test_other_coordinates_and_orders(name: str) -> None:
-    m = kic.load(name)
-    states, of = sampled(m, 3), outputs(m)[0]
-    f = m.export.coefficients_and_dynamics(of, order=3).to_numpy()
-    r, found = m.prepare.coefficients_and_dynamics(of, order=3)(states), f(states)
-    same(found[f"{of}.D"], r[of].D)
-    same(found["I"], r.I)
 
 
 def test_coordinates_of_a_task() -> None:
@@ -134,40 +119,20 @@ def test_coordinates_of_a_task() -> None:
     same(found["state"], states)
 
 
-@pytest.mark.parametrize(("name", "of"), [("five-bar", "tip"), ("rssr", "coupler.wx"), ("puma560", "link6")])
-def test_motion(name: str, of: str) -> None:
-    m = kic.load(name)
-    states = sampled(m, 3)
-    rates = np.random.default_rng(1).normal(size=(3, 3, len(m.coordinates)))
-    found = m.export.motion(of).to_numpy()(states, *rates)
-    known = m.prepare.motion(of)(states, *rates)
-    for key, a in zip(("value", "velocity", "acceleration", "jerk"), known, strict=True):
-        same(found[f"{of}.{key}"], a, 1.0)
-
-
 @pytest.mark.slow_for("panda-flange")
 @pytest.mark.parametrize(("name", "of"), [("panda", "flange"), ("five-bar", "tip.x"), ("puma560", "link6")])
-def test_tasks(name: str, of: str) -> None:
-    """Operational space and redundancy, by numbers that are no tables of one configuration."""
-    m = kic.load(name)
+def test_redundancy_exported_elsewhere(name: str, of: str) -> None:
+    """Norms and first orders, by pivots that were chosen at another configuration."""
+    m, rng = kic.load(name), np.random.default_rng(6)
     middle = m._model.coordinate_values(m.coordinates, m.at().state[None])[0]
     near, c = m.at(middle + 0.15), m.at(middle + 0.2)
-    s = c.operational_space(of)
-    found = m.export.operational_space(of, near=near).to_numpy()(c.state)
-    for key in ("Lambda", "inverse", "mu", "p", "damping"):
-        same(found[key], getattr(s, key), rtol=1e-9)
-    rng = np.random.default_rng(6)
-    ud, udd = rng.normal(size=(2, len(s.rows)))
-    z, zd = rng.normal(size=(2, len(s.coordinates)))
-    for criterion in ("minimum norm", "minimum kinetic energy"):
-        options = {"of": of, "criterion": criterion}
-        known = m.prepare.resolve_redundancy(**options)(c.state, ud, udd, z, zd)
-        r = m.export.resolve_redundancy(near=near, **options).to_numpy()(c.state, ud, udd, z, zd)
-        same(r["qd"], known.qd, rtol=1e-9)
-        same(r["qdd"], known.qdd, rtol=1e-9)
-        known = m.prepare.resolve_redundancy(order=1, **options)(c.state, ud)
-        r = m.export.resolve_redundancy(order=1, near=near, **options).to_numpy()(c.state, ud, 0 * z)
-        same(r["qd"], known.qd, rtol=1e-9)
+    rows, columns = len(c.coefficients(of, order=1).rows), len(m.coordinates)
+    ud, udd, z, zd = (rng.normal(size=n) for n in (rows, rows, columns, columns))
+    for order, x, known in ((2, (ud, udd, z, zd), (ud, udd, z, zd)), (1, (ud, 0 * z), (ud,))):
+        found = m.export.resolve_redundancy(of, order=order, near=near).to_numpy()(c.state, *x)
+        r = m.prepare.resolve_redundancy(of, order=order)(c.state, *known)
+        for key in ("qd", "qdd")[:order]:
+            same(found[key], getattr(r, key), rtol=1e-9)
 
 
 def test_actuation_map_conserves_power() -> None:
@@ -247,90 +212,49 @@ def test_parameters_of_closed_loops() -> None:
     assert np.isnan(r["radius"])  # lever arms of other dimensions are not known
 
 
-def compiled(code: kic.results.CSource, folder: Path) -> ctypes.CDLL:
-    """Compile a shared library."""
-    assert COMPILER is not None
-    code.save(folder)
-    target = folder / f"{code.name}.so"
-    command = [
-        COMPILER,
-        "-std=c99",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        str(folder / f"{code.name}.c"),
-        "-o",
-        str(target),
-        "-lm",
-    ]
-    subprocess.run(command, check=True, timeout=HANGS_S)
-    return ctypes.CDLL(str(target))
-
-
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize("name", ["four-bar", "five-bar", "three-rps", "puma560"])
 def test_c_is_clean_and_passes_its_own_test(name: str, precision: str, tmp_path: Path) -> None:
     """Warnings are errors, and sanitizers find no undefined behaviour."""
-    m = kic.load(name)
     for question in ("inverse_dynamics", "forward_dynamics", "position"):
-        code = getattr(m.export, question)(close=True, name=f"f_{question}").to_c(precision=precision)
-        code.save(tmp_path)
-        files = [str(tmp_path / f"{code.name}{ending}") for ending in (".c", "_test.c")]
-        program = str(tmp_path / code.name)
-        assert COMPILER is not None
-        subprocess.run([COMPILER, *STRICT, *files, "-o", program, "-lm"], check=True, timeout=HANGS_S)
-        done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=HANGS_S)
-        assert done.stdout == "passed\n", done.stdout + done.stderr
+        asked = getattr(kic.load(name).export, question)(close=True, name=f"f_{question}")
+        run_own_test(asked.to_c(precision=precision), tmp_path, *STRICT)
 
 
-@needs_compiler
+def compiled(code: kic.results.CSource, folder: Path) -> Callable[..., None]:
+    """Return the function of a compiled library, of arrays in its precision."""
+    files = [str(folder / f"{code.name}{ending}") for ending in (".c", ".so")]
+    code.save(folder)
+    command = [COMPILER or "", "-std=c99", "-O1", "-shared", "-fPIC", files[0], "-o", files[1], "-lm"]
+    subprocess.run(command, check=True, timeout=HANGS_S)
+    function = getattr(ctypes.CDLL(files[1]), code.name)
+    return lambda *arrays: function(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
+
+
+@pytest.mark.parametrize("way", [pytest.param("compiled", marks=needs_compiler), "text"])
 @pytest.mark.parametrize(
     ("precision", "rtol", "most"), [("double", RTOL, 40), ("double", RTOL, 3000), ("float", 1e-4, 3000)]
 )
 def test_c_equals_kic_at_other_configurations(
-    precision: str, rtol: float, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    precision: str, rtol: float, most: int, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if the list is divided among several functions of C."""
     monkeypatch.setattr(c_source, "_PART_MAX", most)
     m = kic.load("five-bar")
     code = m.export.inverse_dynamics(close=True).to_c(precision=precision)
     assert ("_part1" in code.source) == (most < 100)
-    function = getattr(compiled(code, tmp_path), code.name)
+    function = compiled(code, tmp_path) if way == "compiled" else translated(code.source)[code.name]
     shapes = m.export.inverse_dynamics(close=True).to_numpy().outputs
-    kind = np.dtype(precision if precision == "double" else "float32")
+    kind = np.dtype("float32" if (way, precision) == ("compiled", "float") else "double")
     rng = np.random.default_rng(4)
     for state in sampled(m, 5):
         q = m._model.coordinate_values(m.coordinates, state[None])[0]
         qd, qdd = rng.normal(size=(2, 2))
-        known = m.prepare.inverse_dynamics()(state, qd, qdd)
-        inputs = [np.ascontiguousarray(a, kind) for a in (q, qd, qdd, m.at().state)]
-        found = {name: np.zeros(shape, kind) for name, shape in shapes.items()}
-        function(*(a.ctypes.data_as(ctypes.c_void_p) for a in (*inputs, *found.values())))
-        same(found["effort"], known, rtol=rtol)
-        same(found["state"], state, 1.0, rtol)
-        assert found["guard"] > 1
-
-
-@pytest.mark.parametrize(
-    ("precision", "rtol", "most"), [("double", RTOL, 40), ("double", RTOL, 3000), ("float", 1e-4, 3000)]
-)
-def test_text_of_c_without_a_compiler(
-    precision: str, rtol: float, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(c_source, "_PART_MAX", most)
-    m = kic.load("five-bar")
-    code = m.export.inverse_dynamics(close=True).to_c(precision=precision)
-    function = translated(code.source)[code.name]
-    shapes = m.export.inverse_dynamics(close=True).to_numpy().outputs
-    rng = np.random.default_rng(4)
-    for state in sampled(m, 3):
-        q = m._model.coordinate_values(m.coordinates, state[None])[0]
-        qd, qdd = rng.normal(size=(2, 2))
-        found = {name: np.zeros(max(1, int(np.prod(shape)))) for name, shape in shapes.items()}
+        found = {name: np.zeros(max(1, int(np.prod(shape))), kind) for name, shape in shapes.items()}
         with np.errstate(invalid="ignore"):
-            function(q, qd, qdd, m.at().state, *found.values())
+            function(*(np.ascontiguousarray(a, kind) for a in (q, qd, qdd, m.at().state)), *found.values())
         same(found["effort"], m.prepare.inverse_dynamics()(state, qd, qdd), rtol=rtol)
         same(found["state"], state, 1.0, rtol)
         assert found["guard"] > 1
@@ -351,18 +275,8 @@ def test_names_are_valid_in_comments_of_c(flags: tuple[str, ...]) -> None:
         m = kic.Mechanism(name, bodies, joints)
         header = m.export.inverse_dynamics(name="f").to_c().header
         assert COMPILER is not None
-        command = [
-            COMPILER,
-            *flags,
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-pedantic",
-            "-fsyntax-only",
-            "-x",
-            "c",
-            "-",
-        ]
+        strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-x", "c", "-"]
+        command = [COMPILER, *flags, *strict]
         done = subprocess.run(
             command, input=header, capture_output=True, text=True, check=False, encoding="utf-8"
         )
@@ -373,19 +287,7 @@ def test_names_are_valid_in_comments_of_c(flags: tuple[str, ...]) -> None:
 def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    arguments = [
-        "export",
-        "four-bar",
-        "--c",
-        str(tmp_path),
-        "--question",
-        "coefficients",
-        "--of",
-        "tip",
-        "--close",
-        "--steps",
-        "3",
-    ]
+    arguments = f"export four-bar --c {tmp_path} --question coefficients --of tip --close --steps 3".split()
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     assert {p.name for p in tmp_path.iterdir()} == {
@@ -401,12 +303,9 @@ def test_the_command_writes_files_that_compile(tmp_path: Path) -> None:
         wrong = CliRunner().invoke(main, [*arguments[:4], *more])
         assert wrong.exit_code == code
         assert message in " ".join(wrong.output.split())
-    both = [*arguments[:4], "--question", "coefficients_and_dynamics", "--of", "tip"]
-    assert CliRunner().invoke(main, both).exit_code == 0
-    pose = [*arguments[:4], "--question", "pose", "--of", "coupler"]
-    assert CliRunner().invoke(main, pose).exit_code == 0
-    one = [*arguments[:4], "--question", "dynamics", "--output", "I"]
-    assert CliRunner().invoke(main, one).exit_code == 0
+    for more in ("coefficients_and_dynamics --of tip", "pose --of coupler", "dynamics --output I"):
+        done = CliRunner().invoke(main, [*arguments[:4], "--question", *more.split()])
+        assert done.exit_code == 0
     assert " P[" not in (tmp_path / "four_bar_dynamics.h").read_text()
 
 
@@ -675,16 +574,10 @@ def test_names_that_are_words_of_c(name: str, tmp_path: Path) -> None:
     link = kic.Body("int", mass=1.0, com=(1, 0, 0), inertia=(1, 1, 1, 0, 0, 0))
     joint = kic.Joint("void", "revolute", ("ground", "int"), at=(0, 0, 0), axis=(0, 0, 1))
     m = kic.Mechanism("main", [link], [joint])
-    assert COMPILER is not None
     for question, options in (("inverse_dynamics", {}), ("coefficients", {"of": ["int", "void"]})):
         code = getattr(m.export, question)(name=name, close=True, **options).to_c()
         assert code.name in (name, f"m_{name}")
-        files = [str(path) for path in code.save(tmp_path)[1:]]
-        program = str(tmp_path / "program")
-        subprocess.run(
-            [COMPILER, "-std=c99", "-Werror", *files, "-o", program, "-lm"], check=True, timeout=HANGS_S
-        )
-        subprocess.run([program], check=True, timeout=HANGS_S)
+        run_own_test(code, tmp_path, "-std=c99", "-Werror")
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:

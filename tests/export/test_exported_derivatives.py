@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from c_text import translated
-from commands import HANGS_S
+from c_text import needs_compiler, run_own_test, translated
 from raising import raises
 
 import kic
@@ -19,7 +16,6 @@ import kic
 # rounding errors of central differences: eps^(2/3) of the size, times a margin and the pivots
 DIFFERENCE, DIFFERENCE_RTOL = 6e-6, 1e-7
 GUIDE = Path(kic.__file__).parent.parent / "notebooks" / "guides" / "export.md"
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 MODELS = ("four-bar", "five-bar", "puma560", "three-rps", "rssr", "scara")
 
 
@@ -207,17 +203,12 @@ def test_invalid_arguments() -> None:
 
 
 @pytest.mark.slow_for("options0")
-@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+@needs_compiler
 @pytest.mark.parametrize("options", [{"close": True, "derivatives": 2}, {"close": "equations"}])
 def test_c(options: dict[str, Any], tmp_path: Path) -> None:
     """The test program, which compares all outputs, passes without warnings of the compiler."""
     code = kic.load("five-bar").export.forward_dynamics(**options).to_c()
-    files = [str(path) for path in code.save(tmp_path)[1:]]
-    assert COMPILER is not None
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    program = str(tmp_path / "program")
-    subprocess.run([COMPILER, *flags, *files, "-o", program, "-lm"], check=True, timeout=HANGS_S)
-    assert subprocess.run([program], capture_output=True, text=True, timeout=HANGS_S).stdout == "passed\n"
+    run_own_test(code, tmp_path, "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +11,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+from c_text import COMPILER, needs_compiler
 from click.testing import CliRunner
 from commands import HANGS_S
 from raising import raises
@@ -21,8 +21,6 @@ from kic.cli.main import main
 from kic.export import fmu
 from kic.export.fmu_description import _structured
 
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 # one step of fourth order is 1 ms; motions of a second change by 1e-9 of their size with half of it
 RUN_RTOL = 1e-6
 

@@ -1,7 +1,7 @@
 """Shipped mechanisms with loops, against differences of closed configurations and constraint forces.
 
-Nothing here uses kic's closure rows: joints are seen through the poses of their bodies, positions are
-differentiated by closing again, dynamics are set beside those of the opened mechanism with multipliers.
+Positions are differentiated by closing again, without kic's closure rows, and by complex steps. Dynamics are
+compared with those of the opened mechanism with multipliers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from closed_models import EVERY, configuration, displaced, every_configuration, ladder
 from raising import raises
 from representative_models import OTHER_MODELS
-from sampling import agree, mismatch
+from sampling import agree, check_inertia, check_orders, mismatch
 
 import kic
 from kic.configuration import Configuration
@@ -24,118 +24,25 @@ from kic.configuration import Configuration
 OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3
 
 
-class Around:
-    """Configurations (M, 6) closed again after a small step of one input at a time."""
-
-    def __init__(self, m: kic.Mechanism, c: Configuration, names: list[str]) -> None:
-        u, size = c.coefficients([j.name for j in m.joints], order=3, wrt=names), len(names)
-        rates = [np.abs(T).reshape(-1, size).max(axis=0) ** (1 / k) for k, T in enumerate(u.tensors, 1)]
-        self.step = STEP / np.maximum(1, np.max(rates, axis=0))
-        steps = (self.step * np.eye(size))[:, :, None] * OFFSETS
-        self.postures = m.at({q: c.value(q) + steps[:, k] for k, q in enumerate(names)}, near=c)
-        self.now = c
-
-    def slope(self, T: np.ndarray) -> np.ndarray:
-        """Derivatives (M, …) of something at the configurations."""
-        return np.tensordot(WEIGHTS, T, axes=(0, 1)) / self.step.reshape(-1, *(1,) * (T.ndim - 2))
-
-    def turning(self, body: str) -> np.ndarray:
-        """Angular velocities (M, 3) of a body from its orientations."""
-        R = self.postures.pose(body).rotation.as_matrix().reshape(*self.postures.batch, 3, 3)
-        spin = self.slope(R) @ self.now.pose(body).rotation.as_matrix().T
-        return np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
-
-
-def off(T: np.ndarray, exact: np.ndarray) -> float:
-    """The worst row's mismatch, a row without motion on the scale of the others."""
-    rows = np.abs(exact).reshape(len(exact), -1).max(axis=1)
-    left = np.abs(T - exact).reshape(len(exact), -1).max(axis=1)
-    return float((left / np.maximum(rows, 1e-3 * rows.max())).max())
-
-
 GHD, MODEL = ("G", "H", "D"), ("I", "P", "load")
 
 
-def gap(c: Configuration, joint: kic.Joint) -> float:
-    """Return the violation of a joint's constraint, and the error of its coordinate."""
-    first, second = (displaced(c, body) for body in joint.bodies)
-    D = first.inv() * second
-    read = c.value(joint.name) - joint.value[0] if joint.dof == 1 else 0.0
-    one, two = (np.array(a) / np.linalg.norm(a) if a else np.zeros(3) for a in (joint.axis, joint.axis2))
-    left = {
-        "spherical": [],
-        "universal": [one @ D.rotation.apply(two)],
-        "revolute": [D.rotation.apply(one) - one, np.sin((D.rotation.as_rotvec() @ one - read) / 2)],
-        "prismatic": [D.rotation.as_rotvec(), D.translation - read * one],
-        "free": [],
-    }[joint.type]
-    apart = D.apply(joint.at) - joint.at if joint.type not in ("prismatic", "free") else 0.0
-    return max(float(np.abs(x).max()) for x in (*left, apart))
-
-
-@pytest.mark.slow_for(*OTHER_MODELS)
-@pytest.mark.parametrize("name", EVERY)
-def test_loops_close_at_the_reference_configuration(name: str) -> None:
-    m, case = kic.load(name), EVERY[name]
+@every_configuration
+def test_every_order_in_other_coordinates(name: str, place: int) -> None:
+    """By complex steps; shares of bodies add up. The gallery has the mechanisms' own coordinates."""
+    (m, c), case = configuration(name, place), EVERY[name]
     assert (m.dof, len(m.coordinates)) == (case.dof, case.dof)
-    size = max(np.ptp([j.at for j in m.joints if j.at], axis=0))
-    for c, move in [(m.at(), 0), *((configuration(name, k)[1], case.moves[k]) for k in (0, 1))]:
-        for joint in m.joints:
-            assert gap(c, joint) < 1e-12 * max(1, size), joint.name
-        for rod, drawn in m._fixed_distances.items():
-            one, two = (p for d in m.distances if d.name == rod for p in d.points)
-            assert np.linalg.norm(c.value(one) - c.value(two)) == pytest.approx(drawn, abs=1e-12)
-        for terms in m._terms.values():
-            assert abs(sum(ratio * (c.value(q) - m.at().value(q)) for q, ratio in terms)) < 1e-11
-        read = np.array([c.value(q) - m.at().value(q) for q in m.coordinates])
-        assert np.abs(read - move).max() < 1e-12
-
-
-@pytest.mark.slow_for(*OTHER_MODELS)
-@every_configuration
-def test_every_order_along_the_closed_path(name: str, place: int) -> None:
-    (m, c), of = configuration(name, place), EVERY[name].of.split()
-    for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
-        exact, near = c.coefficients(of, order=3, wrt=wrt), Around(m, c, wrt)
-        path = near.postures.coefficients(of, order=3, wrt=wrt)
-        valued = np.isfinite(exact.values)
-        assert off(near.slope(path.values).T[valued], exact.G[valued]) < 1e-7
-        # the differentiating index comes first: ∂G[p, n]/∂q_m, ∂H[p, m, n]/∂q_l
-        assert off(near.slope(path.G).swapaxes(0, 1), exact.H) < 1e-6
-        assert off(near.slope(path.H).swapaxes(0, 1), exact.D) < 2e-6
-        # angular velocity has no value, but bodies turn
-        for body in (part for part in of if part in {b.name for b in m.bodies}):
-            G = c.coefficients([f"{body}.{w}" for w in ("wx", "wy", "wz")], wrt=wrt).G
-            assert np.abs(near.turning(body).T - G).max() < 1e-8 * max(1, np.abs(exact.G).max())
-
-
-@pytest.mark.slow_for(*OTHER_MODELS)
-@every_configuration
-def test_inertia_power_and_load(name: str, place: int) -> None:
-    """I* from the moving bodies, P* from its derivatives, the load from the weight's height."""
-    m, c = configuration(name, place)
-    for wrt in (list(m.coordinates), *(w.split() for w in EVERY[name].wrt)):
-        d, near, size = c.dynamics(wrt=wrt), Around(m, c, wrt), len(wrt)
-        I, weights = np.zeros((size, size)), dict[str, np.ndarray]()
-        for body in m.bodies:
-            v = near.slope(near.postures.pose(body.name).apply(body.com).reshape(size, 6, 3))
-            omega, now = near.turning(body.name), c.pose(body.name).rotation.as_matrix()
-            moments = now @ np.array(body.inertia) @ now.T
-            I += body.mass * v @ v.T + omega @ moments @ omega.T
-            weights[body.name] = body.mass * v @ m.gravity
-        load = np.sum(list(weights.values()), axis=0)
-        assert mismatch(I, d.I) < 1e-8
-        assert np.abs(load - d.load).max() <= 1e-8 * np.abs(d.load).max()
-        assert d.holonomic
+    read = np.array([c.value(q) - m.at().value(q) for q in m.coordinates])
+    assert np.abs(read - case.moves[place]).max() < 1e-12
+    for wrt in (list(m.coordinates), *(w.split() for w in case.wrt)):
+        check_orders(c, case.of.split(), wrt, 1e-10)
+        check_inertia(c, wrt, 1e-10)
+        d, shares = c.dynamics(wrt=wrt), c.body_contributions(wrt=wrt)
         largest = max(np.abs(d.P).max(), np.abs(d.I).max())
+        assert d.holonomic
         assert np.abs(d.P - d.P.swapaxes(1, 2)).max() < 1e-12 * largest
-        gradient = np.moveaxis(near.slope(near.postures.dynamics(wrt=wrt).I), 0, -1)
-        assert np.abs(d.inertia_gradient() - gradient).max() < 1e-7 * largest
-        shares = c.body_contributions(wrt=wrt)
         assert mismatch((shares.I_linear + shares.I_angular).sum(axis=0), d.I) < 1e-12
-        largest_load = np.abs(d.load).max()
-        for part, weight in zip(shares.bodies, shares.weight, strict=True):
-            assert np.abs(weight - weights[part]).max() <= 1e-8 * largest_load
+        assert np.abs(shares.weight.sum(axis=0) - d.load).max() <= 1e-12 * np.abs(shares.weight).max()
         v, a = np.random.default_rng(place).normal(size=(2, m.dof))
         efforts = shares.inverse_dynamics(v, a)
         size = np.abs(efforts).max() + largest * (np.abs(v).sum() ** 2 + np.abs(a).sum())
@@ -145,12 +52,19 @@ def test_inertia_power_and_load(name: str, place: int) -> None:
 
 
 @every_configuration
-def test_power_balance(name: str, place: int) -> None:
-    """Efforts and weight do what the kinetic energy gains, on a path through the configuration."""
+def test_orders_and_power_along_a_closed_path(name: str, place: int) -> None:
+    """Differences of configurations that are closed again; efforts and weight do what the energy gains."""
     m, c = configuration(name, place)
     qd, qdd = np.random.default_rng(place).normal(size=(2, m.dof))
     t = STEP * OFFSETS[:, None]
     path = m.at(np.stack([c.value(q) for q in m.coordinates]) + t * qd + t**2 / 2 * qdd, near=c)
+    of = EVERY[name].of.split()
+    exact, near = c.coefficients(of, order=3), path.coefficients(of, order=2)
+    # the differentiating index comes first: ∂G[p, n]/∂q_m, ∂H[p, m, n]/∂q_l
+    for T, order in zip((near.values, near.G, near.H), exact.tensors, strict=True):
+        slope, known = np.tensordot(WEIGHTS, T, axes=1) / STEP, np.einsum("pm...,m->p...", order, qd)
+        valued = np.isfinite(slope)
+        assert np.abs(slope - known)[valued].max() < 1e-6 * np.abs(known).max()
     energy, d = path.dynamics().kinetic_energy(qd + t * qdd), c.dynamics()
     for body in m.bodies:
         energy = energy - body.mass * path.pose(body.name).apply(body.com) @ m.gravity
