@@ -2,21 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 
 import kic
 
 
-def rigid() -> kic.Mechanism:
-    return kic.Mechanism(
-        "truss",
-        [kic.Body("a"), kic.Body("b")],
-        [
-            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("a", "b"), at=(1, 1, 0), axis=(0, 0, 1)),
-            kic.Joint("C", "revolute", ("b", "ground"), at=(2, 0, 0), axis=(0, 0, 1)),
+def hinged(
+    places: Sequence[Any],
+    axes: Sequence[Any] | None = None,
+    bodies: Iterable[str | kic.Body] | None = None,
+    coordinates: Sequence[str] | None = ("A",),
+    values: Sequence[float] | None = None,
+    name: str = "linkage",
+    **more: Any,
+) -> kic.Mechanism:
+    """Return bars between hinges A, B, …, the last of which is back on ground; by default along z."""
+    drawn = [
+        b if isinstance(b, kic.Body) else kic.Body(b)
+        for b in bodies or [f"bar{k}" for k in range(1, len(places))]
+    ]
+    pairs = pairwise(["ground", *(b.name for b in drawn), "ground"])
+    axes, values = axes if axes is not None else [(0, 0, 1)] * len(places), values or [0.0] * len(places)
+    joints = [
+        kic.Joint("ABCDEFG"[k], "revolute", pair, at=tuple(at), axis=tuple(axis), value=value)
+        for k, (pair, at, axis, value) in enumerate(zip(pairs, places, axes, values, strict=True))
+    ]
+    return kic.Mechanism(name, drawn, joints, coordinates=coordinates, **more)
+
+
+def resized(m: kic.Mechanism, length: float, mass: float = 1.0) -> kic.Mechanism:
+    """Return the same mechanism in other units of length and mass."""
+
+    def grown(v: Any) -> Any:
+        return None if v is None else tuple(length * np.array(v))
+
+    return replace(
+        m,
+        bodies=[
+            replace(
+                b,
+                mass=b.mass if b.mass is None else b.mass * mass,
+                com=grown(b.com),
+                at=grown(b.at),
+                inertia=b.inertia if b.inertia is None else mass * length**2 * np.array(b.inertia),
+            )
+            for b in m.bodies
         ],
+        joints=[
+            replace(j, at=grown(j.at), value=grown(j.value) if j.type == "prismatic" else j.value)
+            for j in m.joints
+        ],
+        points=[replace(p, at=grown(p.at), mass=p.mass * mass) for p in m.points],
+        gravity=grown(m.gravity),
     )
+
+
+def shifted(m: kic.Mechanism, by: Any) -> kic.Mechanism:
+    """Return the same mechanism elsewhere."""
+
+    def moved(part: Any) -> Any:
+        places = {k: getattr(part, k) for k in {"at", "com"} & set(vars(part)) if getattr(part, k)}
+        return replace(part, **{k: tuple(np.array(x) + by) for k, x in places.items()})
+
+    return replace(
+        m, **{kind: tuple(map(moved, getattr(m, kind))) for kind in ("bodies", "joints", "points")}
+    )
+
+
+def rigid() -> kic.Mechanism:
+    return hinged([(0, 0, 0), (1, 1, 0), (2, 0, 0)], bodies="ab", coordinates=None)
 
 
 def parallelogram(angle: float = 1.0) -> kic.Mechanism:

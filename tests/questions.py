@@ -21,7 +21,8 @@ class Case:
     def __init__(self, mechanism: kic.Mechanism, point: str, task: str, spread: float = 0.15) -> None:
         self.mechanism, self.point, self.task, self.spread = mechanism, point, task, spread
         names = mechanism.coordinates
-        self.middle = np.array([mechanism.at().value(name) for name in names]).ravel()
+        c = mechanism.at()
+        self.middle = c._phi if mechanism._model.is_open_chain else np.ravel([c.value(x) for x in names])
         self.size = len(names)
 
     def inputs(self, batch: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -45,11 +46,18 @@ def bent(mechanism: kic.Mechanism, phi: list[float]) -> Case:
     return case
 
 
+def zoo() -> kic.Mechanism:
+    """Return a tree with every kind of joint, branched, with loads; some joints are written backwards."""
+    kinds = ["revolute", "spherical", "fixed", "universal", "free", "planar", "cylindrical", "prismatic"]
+    return random_tree(np.random.default_rng(21), kinds, branched=True, loads=True)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "arm": lambda: bent(motors(kic.load("horn-two-link")), [0.4, 0.9]),
     "five-bar": lambda: Case(motors(kic.load("five-bar")), "tip", "tip.x"),
     "four-bar": lambda: Case(kic.load("four-bar"), "tip", "A"),
     "hand": lambda: Case(kic.load("three-finger-hand"), "", "", 0.01),
+    "zoo": lambda: Case(zoo(), "p7", "gap", 1.0),
 }
 
 Question = Callable[[kic.Configuration, Case, Mapping[str, np.ndarray]], Any]
@@ -121,11 +129,17 @@ def _gripped(grasp: kic.results.Grasp) -> kic.results.GraspMotion:
 # questions that only some mechanisms answer
 ONLY = {"motors": ("arm", "five-bar"), "drive": ("arm", "five-bar"), "grasp": ("hand",), "grip": ("hand",)}
 ASKED_OF_HANDS = ("phi", "state", "joint_forces", "potential_energy", "displacement", "dynamics")
+NOT_OF_ZOOS = (
+    "value", "distribute", "internal_loads", "actuator_dynamics", "ellipsoid",
+    "manipulability_gradient", "modes", "metrics", "discretize", "draw", "summary", "table",
+)  # fmt: skip
 
 
 def asked(case: str) -> list[str]:
     """Return the names of the questions that a mechanism answers."""
     names = [n for n in QUESTIONS if all(case in of for word, of in ONLY.items() if word in n)]
+    if case == "zoo":
+        names = [n for n in names if n not in NOT_OF_ZOOS]
     if case == "hand":
         names = [n for n in names if n in ASKED_OF_HANDS or n.startswith("gr")]
     return names

@@ -9,6 +9,8 @@ from kic.configuration import Configuration
 from kic.kernels import layout as lay
 
 STEP = 1e-40
+# central differences of sixth order
+OFFSETS, WEIGHTS = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60
 
 
 def random_body(rng: np.random.Generator, name: str) -> kic.Body:

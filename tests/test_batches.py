@@ -48,7 +48,7 @@ def check(case: Case, question: str, ok: np.ndarray, rng: np.random.Generator) -
     """Compare a question asked of a batch with that asked of each member alone."""
     batch, ask = ok.shape, QUESTIONS[question]
     inputs, given = case.inputs(batch, rng), random_arguments(case, batch, rng)
-    inputs[~ok] = np.nan
+    inputs[~ok] = rng.choice([np.nan, np.inf, -np.inf])
     c = case.mechanism.at(inputs, failures="mask")
     assert np.array_equal(c.ok, ok)
     if question == "draw" and not ok.any():

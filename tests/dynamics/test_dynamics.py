@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from linkages import needle
+from linkages import needle, shifted
 from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
@@ -273,13 +271,7 @@ def test_far_from_the_origin(kinds) -> None:
     rng = np.random.default_rng(12)
     m = random_tree(rng, kinds, branched=True)
     far = np.array([1e6, -2e6, 3e6])
-
-    def moved(part):
-        places = {k: getattr(part, k) for k in {"at", "com"} & set(vars(part)) if getattr(part, k)}
-        return replace(part, **{k: tuple(np.array(p) + far) for k, p in places.items()})
-
-    groups = {kind: tuple(map(moved, getattr(m, kind))) for kind in ("bodies", "joints", "points")}
-    away = replace(m, **groups)
+    away = shifted(m, far)
     phi = rng.normal(size=len(m.coordinates))
     a, b = m.at(phi), away.at(phi)
     assert mismatch(b.dynamics().I, a.dynamics().I) < 1e-8  # the drawing itself is rounded to 1e-10

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from questions import EVALUATED, EXPORTED, OTHER_COORDINATES, answered, evaluated, options_of
-from sampling import STEP, mismatch, stepped
+from sampling import OFFSETS, STEP, WEIGHTS, mismatch, stepped
 
 import kic
 
@@ -144,13 +144,13 @@ def test_orders_of_evaluators_are_complex_steps(name: str, order: int) -> None:
 @pytest.mark.parametrize("question", [q for q in QUESTIONS if q not in ("motion", "pose", "position")])
 def test_results_along_complex_states_are_derivatives(question: str, name: str) -> None:
     """Against differences of sixth order; the state of these mechanisms are their coordinates."""
-    a, offsets = asked(question, name), np.array([-3, -2, -1, 1, 2, 3]) * 1e-3
+    a = asked(question, name)
     x, state, step = (
         {key: y[1] for key, y in a.x.items()},
         a.state[1],
         np.linspace(1.0, -0.7, len(a.state[1])),
     )
-    near = a.numbers(a.f(state + offsets[:, None] * step, **x))
+    near = a.numbers(a.f(state + 1e-3 * OFFSETS[:, None] * step, **x))
     for key, y in a.numbers(a.f(state + 1e-30j * step, **x)).items():
-        slope = np.tensordot(np.array([-1, 9, -45, 45, -9, 1]) / 60e-3, near[key], axes=1)
+        slope = np.tensordot(WEIGHTS / 1e-3, near[key], axes=1)
         assert np.abs(y.imag / 1e-30 - slope).max() < 1e-8 * max(1.0, np.abs(near[key]).max()), key

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, fields, replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
+from linkages import hinged
 from raising import raises
 from sampling import mismatch, random_body, random_joint, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
@@ -180,16 +180,7 @@ def test_coordinates_in_any_order_single_components_too() -> None:
 def loop() -> kic.Mechanism:
     """A four-bar whose loop is part of the drawing."""
     ends = [(0, 0, 0), (0, 1, 0), (2, 1.5, 0), (2, 0, 0)]
-    bodies = ["ground", "crank", "coupler", "rocker", "ground"]
-    return kic.Mechanism(
-        "four-bar",
-        [kic.Body(name) for name in bodies[1:4]],
-        [
-            kic.Joint(name, "revolute", pair, at=at, axis=(0, 0, 1))
-            for name, pair, at in zip("ABCD", pairwise(bodies), ends, strict=True)
-        ],
-        coordinates=["A"],
-    )
+    return hinged(ends, bodies=("crank", "coupler", "rocker"))
 
 
 def test_loops_are_drawn_and_named() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from linkages import xy_table
 from raising import raises
-from sampling import derivative, mismatch, random_posture, random_tree
+from sampling import OFFSETS, WEIGHTS, derivative, mismatch, random_posture, random_tree
 
 import kic
 from kic.operational_space.ellipsoids import manipulability_gradient
@@ -428,15 +428,14 @@ def test_gradient_of_closed_mechanisms(name: str, of: str, wrt: str | None) -> N
     chosen = wrt.split() if wrt else list(c.coordinates)
     own = np.array([float(c.value(x)) for x in chosen])
     got = c.ellipsoid(of.split(), wrt=wrt.split() if wrt else None).gradient()
-    offsets, weights = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60
     for k, x in enumerate(chosen):
         h = 5e-4 * max(1.0, abs(own[k]))
         w = []
-        for step in offsets:
+        for step in OFFSETS:
             here = dict(zip(chosen, own + step * h * (np.arange(len(own)) == k), strict=True))
             moved = m.at(here, near=c)
             w.append(moved.ellipsoid(of.split(), wrt=wrt.split() if wrt else None).manipulability)
-        assert abs(weights @ w / h - got[k]) < 1e-8 * np.abs(got).max(), x
+        assert abs(WEIGHTS @ w / h - got[k]) < 1e-8 * np.abs(got).max(), x
 
 
 def test_gradient_points_to_better_configurations() -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arms import CONFIGURATIONS, arm, configuration
+from linkages import resized
 from raising import raises
-from sampling import mismatch, random_tree
+from sampling import OFFSETS, mismatch, random_tree
+from sampling import WEIGHTS as SHARES
 
 import kic
 
@@ -27,8 +29,6 @@ TASKS = {
 WEIGHTS = ["minimum norm", "minimum kinetic energy", "matrix"]
 DAMPINGS = [None, 0.1, (0.3, 50.0)]
 LAWS = ["consistent", "instantaneous"]
-# differences of sixth order
-OFFSETS, SHARES = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60
 every_case = pytest.mark.parametrize("name", TASKS)
 every_weight = pytest.mark.parametrize("weight", WEIGHTS)
 every_damping = pytest.mark.parametrize("damping", DAMPINGS, ids=["exact", "damped", "growing"])
@@ -386,24 +386,7 @@ def test_damping_increases_towards_a_singular_configuration() -> None:
 def test_damping_is_free_of_units() -> None:
     """The same arm in millimetres is damped by the same λ² and misses the same share."""
     m, c = kic.load("panda"), configuration("panda")
-
-    def mm(x: object) -> object:
-        return None if x is None else tuple(1000 * float(v) for v in x)
-
-    small = replace(
-        m,
-        bodies=tuple(
-            replace(
-                b,
-                com=mm(b.com),
-                at=mm(b.at),
-                inertia=1e6 * np.array(b.inertia),
-            )
-            for b in m.bodies
-        ),
-        joints=tuple(replace(j, at=mm(j.at)) for j in m.joints),
-        points=tuple(replace(p, at=mm(p.at)) for p in m.points),
-    )
+    small = resized(m, 1000.0)
     ud = np.array([0.1, 0.2, 0.3])
     for weight in WEIGHTS[:2]:
         for damping in DAMPINGS[1:]:
@@ -448,10 +431,9 @@ def test_batches(name: str, batch: tuple[int, ...]) -> None:
         assert r.coefficients.H.shape == (*batch, M, P, P)
         assert r.dynamics().P.shape == (*batch, M, P, P)
         for index in np.ndindex(batch):
-            one = type(c)(c._model, (), c.state[index][None])
-            each = weight if isinstance(weight, str) else Q[index]
-            s = one.resolve_redundancy(
-                task, ud[index], udd[index], uddd[index], criterion=each, secondary=aim
+            given = {"criterion": weight if isinstance(weight, str) else Q[index], "secondary": aim}
+            s = (c[index] if batch else c).resolve_redundancy(
+                task, ud[index], udd[index], uddd[index], **given
             )
             for part in ("qd", "qdd", "qddd", "effort"):
                 assert mismatch(getattr(r, part)[index], getattr(s, part)) < 1e-12, part
@@ -544,45 +526,21 @@ def test_prepared_evaluators_return_the_same(name: str, weight: str) -> None:
     ud, udd = np.random.default_rng(10).normal(size=(2, P))
     z, zd = np.random.default_rng(11).normal(size=(2, M))
     Q = weighty(weight, M)
-    f = m.prepare.resolve_redundancy(task, criterion=Q, damping=0.05, effort=True)
-    one = c.resolve_redundancy(task, ud, udd, criterion=Q, damping=0.05, secondary=(z, zd))
-    r = f(c.state, ud, udd, z, zd)
-    for part in (
-        "qd",
-        "qdd",
-        "multiplier",
-        "velocity_residual",
-        "acceleration_residual",
-        "damping",
-        "effort",
-    ):
-        assert mismatch(getattr(r, part), getattr(one, part)) < 1e-12, part
-    qdd, kept = r.qdd, r.qdd.copy()
-    assert f(c.state, 2 * ud, list(udd), out=r) is r
-    assert r.qdd is qdd
-    assert not np.array_equal(qdd, kept)
-    f(c.state, ud, udd, z, zd, out=r, check=True)
-    assert np.array_equal(qdd, kept)
-    both = f(np.stack([c.state, c.state]), ud, np.stack([udd, 2 * udd]), z, zd)
-    assert mismatch(both.qdd[0], kept) < 1e-14
-    assert (
-        mismatch(
-            both.effort[1],
-            c.resolve_redundancy(task, ud, 2 * udd, criterion=Q, damping=0.05, secondary=(z, zd)).effort,
-        )
-        < 1e-12
+    damped, parts = (
+        {"criterion": Q, "damping": 0.05},
+        "multiplier velocity_residual acceleration_residual damping",
     )
-    rates = m.prepare.resolve_redundancy(task, criterion=Q, damping=0.05, order=1)
+    f = m.prepare.resolve_redundancy(task, effort=True, **damped)
+    one = c.resolve_redundancy(task, ud, udd, secondary=(z, zd), **damped)
+    r = f(c.state, ud, udd, z, zd)
+    for part in ("qd", "qdd", "effort", *parts.split()):
+        assert mismatch(getattr(r, part), getattr(one, part)) < 1e-12, part
+    rates = m.prepare.resolve_redundancy(task, order=1, **damped)
     assert mismatch(rates(c.state, ud, secondary=z).qd, r.qd) < 1e-14
     assert rates(c.state, ud).qdd is None
-    given = m.prepare.resolve_redundancy(task, criterion=Q, law="instantaneous")
-    assert (
-        mismatch(
-            given(c.state, udd=udd, qd=z).qdd,
-            c.resolve_redundancy(task, udd=udd, qd=z, criterion=Q, law="instantaneous").qdd,
-        )
-        < 1e-12
-    )
+    given = {"criterion": Q, "law": "instantaneous"}
+    found = m.prepare.resolve_redundancy(task, **given)(c.state, udd=udd, qd=z)
+    assert mismatch(found.qdd, c.resolve_redundancy(task, udd=udd, qd=z, **given).qdd) < 1e-12
     assert "evaluator of resolve_redundancy of" in repr(f)
 
 

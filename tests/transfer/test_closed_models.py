@@ -13,15 +13,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from closed_models import EVERY, configuration, displaced, every_configuration, ladder
+from linkages import hinged
 from raising import raises
 from representative_models import OTHER_MODELS
-from sampling import agree, check_inertia, check_orders, mismatch
+from sampling import OFFSETS, WEIGHTS, agree, check_inertia, check_orders, mismatch
 
 import kic
 from kic.configuration import Configuration
 
-# central differences of sixth order
-OFFSETS, WEIGHTS, STEP = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60, 2e-3
+STEP = 2e-3
 
 
 GHD, MODEL = ("G", "H", "D"), ("I", "P", "load")
@@ -290,13 +290,7 @@ def test_coordinates_that_are_offered_where_none_are_named_drive_the_mechanism(n
 
 
 def test_fixed_mechanisms_need_no_coordinates() -> None:
-    ends = {"A": ("ground", "a"), "B": ("a", "b"), "C": ("b", "ground")}
-    at = {"A": (0, 0, 0), "B": (1, 2, 0), "C": (3, 0, 0)}
-    still = kic.Mechanism(
-        "triangle",
-        [kic.Body("a"), kic.Body("b")],
-        [kic.Joint(n, "revolute", ends[n], at=at[n], axis=(0, 0, 1)) for n in ends],
-    )
+    still = hinged([(0, 0, 0), (1, 2, 0), (3, 0, 0)], bodies="ab", coordinates=None)
     with raises(kic.InputError, mobility=0, count=0):
         still.at().coefficients("a.wz")
     assert replace(still, coordinates=[]).at().coefficients("a.wz").G.shape[-1] == 0

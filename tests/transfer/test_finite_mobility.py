@@ -9,6 +9,7 @@ import linkages
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from linkages import hinged
 from raising import raises
 
 import kic
@@ -17,17 +18,6 @@ from kic.kinematics.state import integrate
 from kic.transfer.finite_mobility import definite, extends, extension, obstructions
 
 Z = (0, 0, 1)
-
-
-def loop(places, axes=None, **more) -> kic.Mechanism:
-    """Bars between hinges, the last one back on ground."""
-    bodies = ["ground", *(f"bar{k}" for k in range(1, len(places))), "ground"]
-    axes = [Z] * len(places) if axes is None else axes
-    joints = [
-        kic.Joint("ABCDEFG"[k], "revolute", pair, at=tuple(at), axis=tuple(axis))
-        for k, (pair, at, axis) in enumerate(zip(pairwise(bodies), places, axes, strict=True))
-    ]
-    return kic.Mechanism("loop", [kic.Body(b) for b in bodies[1:-1]], joints, coordinates=["A"], **more)
 
 
 FOUR = kic.load("four-bar")
@@ -87,7 +77,7 @@ def test_a_rod_to_a_point_on_a_path() -> None:
 
 def test_third_order_is_reached_at_a_vertex() -> None:
     """In the symmetric configuration of a symmetric linkage the coupler curve has a vertex."""
-    m = loop(
+    m = hinged(
         [(0, 0, 0), (0.5, 1.0, 0), (1.5, 1.0, 0), (2, 0, 0)], points=[kic.Point("mid", "bar2", (1, 1.7, 0))]
     )
     assert abs(bend_of_bend(m, "mid")) < 1e-12
@@ -127,21 +117,21 @@ def test_several_ways_to_shake() -> None:
 
 
 def bennett() -> kic.Mechanism:
-    return loop(*linkages.bennett())
+    return hinged(*linkages.bennett())
 
 
 def sarrus() -> kic.Mechanism:
     """Two pairs of plates at right angles guide a table along z."""
     places = [(1, 0, 0), (1.5, 0, 0.6), (1, 0, 1.2), (0, 1, 1.2), (0, 1.5, 0.6), (0, 1, 0)]
     y, x = (0, 1, 0), (1, 0, 0)
-    return loop(places, [y, y, y, x, x, x])
+    return hinged(places, [y, y, y, x, x, x])
 
 
 FINITE = {
     "Bennett": (bennett(), 1, 3),
     "Sarrus": (sarrus(), 1, 1),
     "plane in space": (kic.load("four-bar"), 1, 3),
-    "parallelogram": (loop([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)]), 1, 3),
+    "parallelogram": (hinged([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)]), 1, 3),
 }
 
 
@@ -164,7 +154,7 @@ def test_overconstrained_and_finite(name: str) -> None:
 
 def test_a_change_point() -> None:
     """A parallelogram folded flat: two motions meet, each of them finite."""
-    m = loop([(0, 0, 0), (1, 0, 0), (3, 0, 0), (2, 0, 0)])
+    m = hinged([(0, 0, 0), (1, 0, 0), (3, 0, 0), (2, 0, 0)])
     f = m.mobility()
     assert (f.first_order, f.dof, f.finite, f.regular, f.extends) == (2, 1, True, False, None)
     # of the two ways out, only two directions meet the second order: those of the two motions
@@ -177,7 +167,7 @@ def test_a_change_point() -> None:
 
 def test_at_another_configuration() -> None:
     """Asked where the linkage is stretched out, the account is that of this configuration."""
-    m = loop([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)])
+    m = hinged([(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)])
     flat = m.at({"A": 0.0 - np.arctan2(0.8, 0.6)})
     f = m.mobility(configuration=flat)
     assert (f.first_order, f.dof, f.regular) == (2, 1, False)

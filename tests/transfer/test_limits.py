@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from exact import Linkage, Platform, exact, inverse, rounded
+from linkages import hinged, resized
 from raising import raises
 from sampling import mismatch
 from scipy.optimize import brentq
@@ -36,33 +37,6 @@ def worst(found, right) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------------- units
-
-
-def resized(m: kic.Mechanism, length: float, mass: float) -> kic.Mechanism:
-    """The same mechanism in other units of length and mass."""
-
-    def grown(v, by=length):
-        return None if v is None else tuple(by * np.array(v))
-
-    def values(joint: kic.Joint):
-        return grown(joint.value) if joint.type == "prismatic" else joint.value
-
-    return replace(
-        m,
-        bodies=[
-            replace(
-                b,
-                mass=b.mass * mass,
-                com=grown(b.com),
-                at=grown(b.at),
-                inertia=mass * length**2 * np.array(b.inertia),
-            )
-            for b in m.bodies
-        ],
-        joints=[replace(j, at=grown(j.at), value=values(j)) for j in m.joints],
-        points=[replace(p, at=grown(p.at), mass=p.mass * mass) for p in m.points],
-        gravity=grown(m.gravity),
-    )
 
 
 def lengths(m: kic.Mechanism, names) -> np.ndarray:
@@ -472,14 +446,9 @@ def parallelogram(tilt: float) -> kic.Mechanism:
     """Flat at A = 0, where it may also turn over; A reads the angle from the tilted ground."""
     c, s = np.cos(tilt), np.sin(tilt)
     at = [(c * x - s * y, s * x + c * y, 0.0) for x, y in ((0, 0), (0.6, 0.8), (2.6, 0.8), (2, 0))]
-    names = ["ground", "crank", "coupler", "rocker"]
     values = [float(np.arctan2(4, 3)), 0.0, 0.0, 0.0]
-    joints = [
-        kic.Joint("ABCD"[k], "revolute", (names[k], names[(k + 1) % 4]), at[k], (0, 0, 1), value=values[k])
-        for k in range(4)
-    ]
-    bodies, tip = [kic.Body(n) for n in names[1:]], kic.Point("tip", "coupler", at[2])
-    return kic.Mechanism("parallelogram", bodies, joints, points=[tip], coordinates=["A"])
+    tip = kic.Point("tip", "coupler", at[2])
+    return hinged(at, bodies=("crank", "coupler", "rocker"), values=values, points=[tip])
 
 
 def tip_or_reason(c: Configuration, order: int) -> tuple[np.ndarray | None, str]:

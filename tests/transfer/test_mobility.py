@@ -8,6 +8,7 @@ import linkages
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from linkages import hinged
 from raising import raises
 from scipy.spatial.transform import Rotation
 
@@ -15,24 +16,10 @@ import kic
 from kic.cli.main import main
 from kic.report.report import report_data
 
-Z = (0, 0, 1)
-
-
-def chain(places, coordinates=("A",), **more) -> kic.Mechanism:
-    """Bars between parallel hinges, the last one back on ground."""
-    names = ["ground", *(f"bar{k}" for k in range(1, len(places)))]
-    pairs = list(zip(names, [*names[1:], "ground"], strict=True))
-    joints = [
-        kic.Joint("ABCDEF"[k], "revolute", pair, at=at, axis=more.pop(f"axis{k}", Z))
-        for k, (pair, at) in enumerate(zip(pairs, places, strict=True))
-    ]
-    bodies = [kic.Body(name) for name in names[1:]]
-    return kic.Mechanism("chain", bodies, joints, coordinates=coordinates, **more)
-
 
 def bars(a: float, b: float, ground: float) -> kic.Mechanism:
     """A four-bar drawn flat: a, then b on along x, then back or on to the last hinge."""
-    return chain([(0, 0, 0), (a, 0, 0), (a + b, 0, 0), (ground, 0, 0)])
+    return hinged([(0, 0, 0), (a, 0, 0), (a + b, 0, 0), (ground, 0, 0)])
 
 
 def slung(places: dict[str, tuple], ends: dict[str, tuple], kind: str = "rods") -> kic.Mechanism:
@@ -131,7 +118,7 @@ def test_redundant_conditions_that_are_shared() -> None:
 def test_a_coupling_that_the_loop_has_already() -> None:
     """Opposite cranks of a parallelogram turn alike in any case, as long as it is one."""
     at = [(0, 0, 0), (0.6, 0.8, 0), (2.6, 0.8, 0), (2, 0, 0)]
-    m = chain(at, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 1))])
+    m = hinged(at, couplings=[kic.Coupling("belt", ("A", "D"), ratios=(1, 1))])
     f = m.mobility()
     assert (f.dof, f.redundant, f.regular) == (1, 4, True)
     assert "(3 of joint 'C', 1 among those of joint 'C', coupling 'belt')" in f.summary()
@@ -148,7 +135,7 @@ def bennett(digits: int | None = None, **more) -> kic.Mechanism:
     places, axes = linkages.bennett()
     if digits is not None:
         places = np.round(places, digits)
-    return chain([tuple(p) for p in places], **{f"axis{k}": tuple(z) for k, z in enumerate(axes)}, **more)
+    return hinged(places, axes, **more)
 
 
 def test_an_overconstrained_linkage_in_space() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import linkages
 import numpy as np
 import pytest
 from raising import raises
@@ -12,8 +13,6 @@ import kic
 
 ALPHA, BETA, DRAWN = 0.6, 1.1, 0.9
 RATIO = np.sin((BETA + ALPHA) / 2) / np.sin((BETA - ALPHA) / 2)
-# steps from one axis to the next: length, twist (Bennett: lengths go with the sines of the twists)
-LINKS = [(1.0, ALPHA), (np.sin(BETA) / np.sin(ALPHA), BETA)] * 2
 OF = ["B", "C", "D", "tip"]
 
 
@@ -28,41 +27,18 @@ def other_angle(theta: float) -> np.ndarray:
     return np.array([y, first, second, third])
 
 
-def dimensions() -> tuple[np.ndarray, np.ndarray]:
-    """Places (4, 3) and axes (4, 3) of the four hinges."""
-    y = other_angle(DRAWN)[0]
-    T, places, axes = np.eye(4), [], []
-    for (length, twist), angle in zip(LINKS, (DRAWN, y, -DRAWN, -y), strict=True):
-        places.append(T[:3, 3])
-        axes.append(T[:3, 2])
-        c, s, C, S = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
-        R = [[c, -s * C, s * S, length * c], [s, c * C, -c * S, length * s], [0, S, C, 0], [0, 0, 0, 1]]
-        T = T @ np.array(R)
-    assert np.abs(T - np.eye(4)).max() < 1e-12
-    return np.array(places), np.array(axes)
-
-
-PLACES, AXES = dimensions()
+PLACES, AXES = map(np.array, linkages.bennett(ALPHA, BETA, DRAWN))
 
 
 def loop(places: np.ndarray, axes: np.ndarray, tolerance: float = 0.0) -> kic.Mechanism:
     """Four bars between four hinges."""
-    names = ["ground", "bar1", "bar2", "bar3"]
-    centres = (PLACES[:3] + PLACES[1:]) / 2
-    return kic.Mechanism(
-        "bennett",
-        [
-            kic.Body(name, mass=1.0, com=tuple(centre), inertia=(0.1, 0.1, 0.1))
-            for name, centre in zip(names[1:], centres, strict=True)
-        ],
-        [
-            kic.Joint("ABCD"[k], "revolute", (names[k], names[(k + 1) % 4]), tuple(places[k]), tuple(axes[k]))
-            for k in range(4)
-        ],
-        points=[kic.Point("tip", "bar2", tuple(PLACES[2]))],
-        gravity=(1.0, 2.0, -9.0),
-        coordinates=["A"],
-        closure_tolerance=tolerance,
+    bodies = [
+        kic.Body(f"bar{k + 1}", mass=1.0, com=tuple(centre), inertia=(0.1, 0.1, 0.1))
+        for k, centre in enumerate((PLACES[:3] + PLACES[1:]) / 2)
+    ]
+    tip, gravity = kic.Point("tip", "bar2", tuple(PLACES[2])), (1.0, 2.0, -9.0)
+    return linkages.hinged(
+        places, axes, bodies, points=[tip], gravity=gravity, closure_tolerance=tolerance, name="bennett"
     )
 
 
@@ -243,13 +219,7 @@ def test_slightly_open_state_is_detected() -> None:
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_an_opened_state_raises_in_every_unit(unit: float, wrt: str) -> None:
     """Rows that are not used are judged without units, whatever the coordinates are."""
-    base = loop(PLACES, AXES)
-    m = replace(
-        base,
-        bodies=[replace(b, com=tuple(np.array(b.com) * unit)) for b in base.bodies],
-        joints=[replace(j, at=tuple(np.array(j.at) * unit)) for j in base.joints],
-        points=[replace(p, at=tuple(np.array(p.at) * unit)) for p in base.points],
-    )
+    m = linkages.resized(loop(PLACES, AXES), unit)
     state = m.at().state
     f = m.prepare.coefficients(["tip"], wrt=wrt)
     f(state)

@@ -6,30 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import resized, shifted
 
 import kic
 from kic.kinematics.scaling import composed
 
 SCALES = (1e-6, 1e-3, 1.0, 1e3)
 Case = tuple[kic.Mechanism, list[list[str]], list[list[str]], list[str] | None]
-
-
-def scaled(m: kic.Mechanism, s: float) -> kic.Mechanism:
-    """The same mechanism with lengths multiplied by s."""
-
-    def times(v):
-        return None if v is None else tuple(x * s for x in v)
-
-    return replace(
-        m,
-        bodies=tuple(
-            replace(b, com=times(b.com), at=times(b.at), inertia=s * s * np.array(b.inertia))
-            for b in m.bodies
-        ),
-        joints=tuple(replace(j, at=times(j.at)) for j in m.joints),
-        points=tuple(replace(p, at=times(p.at)) for p in m.points),
-        gravity=times(m.gravity),
-    )
 
 
 def unit(rng) -> np.ndarray:
@@ -142,7 +125,7 @@ def test_results_and_errors_are_independent_of_units(make, seed: int) -> None:
     m, singular, regular, wrt = make(np.random.default_rng(seed))
     first: dict[str, np.ndarray] = {}
     for s in (1.0, *SCALES):
-        c = scaled(m, s).at()
+        c = resized(m, s).at()
         for rows in singular:
             k, weights = c.coefficients(rows, wrt=wrt), np.ones(len(rows))
             assert k.condition() == np.inf
@@ -169,16 +152,7 @@ def test_results_and_errors_are_independent_of_units(make, seed: int) -> None:
 def test_no_false_errors_far_from_the_origin_and_in_small_loops() -> None:
     rng = np.random.default_rng(5)
     m, singular, regular, wrt = spatial_four_bar(rng)
-
-    def moved(v):
-        return None if v is None else tuple(x + 1e4 for x in v)
-
-    far = replace(
-        m,
-        bodies=tuple(replace(b, com=moved(b.com)) for b in m.bodies),
-        joints=tuple(replace(j, at=moved(j.at)) for j in m.joints),
-        points=tuple(replace(p, at=moved(p.at)) for p in m.points),
-    ).at()
+    far = shifted(m, 1e4).at()
     assert np.isfinite(far.coefficients(regular[0], wrt=wrt).inverse().G).all()
     for rows in singular:
         with pytest.raises(kic.SingularError):
@@ -252,7 +226,7 @@ def test_members_without_a_configuration_are_not_overflow() -> None:
 def test_ellipsoids_of_a_row_that_does_not_move_are_flat() -> None:
     m, _, _, wrt = planar_revolute_ball(np.random.default_rng(0))
     for s in SCALES:
-        c = scaled(m, s).at()
+        c = resized(m, s).at()
         assert c.ellipsoid("R", wrt=wrt).semi_axes == 0
         assert c.ellipsoid("R", kind="inertia", wrt=wrt).masses == np.inf
         assert c.ellipsoid("R", kind="acceleration", wrt=wrt).semi_axes == 0
@@ -285,14 +259,7 @@ def test_inertia_that_is_round_off_is_none(seed: int) -> None:
         ],
     )
     for s in SCALES:
-        c = replace(
-            m,
-            bodies=tuple(
-                replace(b, com=tuple(s * x for x in b.com), inertia=s * s * np.array(b.inertia))
-                for b in m.bodies
-            ),
-            joints=tuple(replace(j, at=tuple(s * x for x in j.at)) for j in m.joints),
-        ).at(rng.normal(size=2))
+        c = resized(m, s).at(rng.normal(size=2))
         d = c.dynamics()
         for one in (
             d,

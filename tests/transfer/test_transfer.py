@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import hinged
 from raising import raises
 from sampling import mismatch, random_posture, random_tree
 
@@ -185,24 +186,7 @@ def test_a_cut_joint_turns_on_and_on() -> None:
 def parallelogram() -> kic.Mechanism:
     """Drawn at A = 1.5; flat at A = 0, where it may also turn over."""
     at = [(0, 0, 0), (np.cos(1.5), np.sin(1.5), 0), (2 + np.cos(1.5), np.sin(1.5), 0), (2, 0, 0)]
-    names = ["ground", "a", "b", "c"]
-    return kic.Mechanism(
-        "parallelogram",
-        [kic.Body(n) for n in names[1:]],
-        [
-            kic.Joint(
-                "ABCD"[k],
-                "revolute",
-                (names[k], names[(k + 1) % 4]),
-                at=at[k],
-                axis=(0, 0, 1),
-                value=1.5 * (k == 0),
-            )
-            for k in range(4)
-        ],
-        points=[kic.Point("tip", "b", at[2])],
-        coordinates=["A"],
-    )
+    return hinged(at, bodies="abc", values=[1.5, 0.0, 0.0, 0.0], points=[kic.Point("tip", "b", at[2])])
 
 
 def test_more_invalid_arguments_raise() -> None:
