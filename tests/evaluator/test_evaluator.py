@@ -233,10 +233,7 @@ def test_results_that_overflow_raise_in_hot_calls(wrt: list[str] | None, batch: 
             with pytest.raises(kic.KicError):
                 g(state, qd, ones, out=result.copy())
         assert np.isnan(g(unknown, ones, ones)).any(axis=-1).sum() == 1
-    for h in (
-        m.prepare.operational_space("tip.x", wrt=wrt),
-        m.prepare.resolve_redundancy("tip.x", wrt=wrt),
-    ):
+    for h in (m.prepare.operational_space("tip.x", wrt=wrt), m.prepare.resolve_redundancy("tip.x", wrt=wrt)):
         with pytest.raises(kic.KicError):
             h(huge) if h.question == "operational_space" else h(huge, ud=[1.0])
 

@@ -105,15 +105,10 @@ def test_of_a_ball_joint_and_a_body():
 
 def test_gimbal_lock_raises():
     m = kic.Mechanism(
-        "pointer",
-        [kic.Body("hand")],
-        [kic.Joint("S", "spherical", ("ground", "hand"), at=(0, 0, 0))],
+        "pointer", [kic.Body("hand")], [kic.Joint("S", "spherical", ("ground", "hand"), at=(0, 0, 0))]
     )
     c = m.at({"S": Rotation.from_euler("ZYX", [[0.1, np.pi / 2, 0.0], [0.1, 0.2, 0.3]])})
-    for ask in (
-        lambda: c.value("hand.euler_ZYX"),
-        lambda: c.coefficients("hand.euler_ZYX"),
-    ):
+    for ask in (lambda: c.value("hand.euler_ZYX"), lambda: c.coefficients("hand.euler_ZYX")):
         with pytest.raises(kic.SingularError) as caught:
             ask()
         assert caught.value.failed == [(0,)]

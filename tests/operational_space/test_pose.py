@@ -13,11 +13,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 from kic.kernels.row_feedback import rotation_vector
-from kic.numerics.rotations import (
-    matrix_from_quaternion,
-    turning_rates,
-    vector_from_matrix,
-)
+from kic.numerics.rotations import matrix_from_quaternion, turning_rates, vector_from_matrix
 
 PANDA = kic.load("panda")
 ARM = kic.load("puma560").add(

@@ -583,10 +583,7 @@ def test_invalid_arguments_of_the_evaluator() -> None:
         ({"ud": np.zeros(2), "udd": ud}, {"key": "ud", "got": (2,), "expected": (3,)}),
         ({"ud": np.zeros((2, 3)), "udd": ud}, {"key": "ud", "got": (2,)}),
         ({"ud": ud * 1j, "udd": ud}, {"key": "ud", "got": complex}),
-        (
-            {"ud": ud, "udd": ud, "out": m.prepare.resolve_redundancy("flange")(state, ud, ud)},
-            {"key": "out"},
-        ),
+        ({"ud": ud, "udd": ud, "out": m.prepare.resolve_redundancy("flange")(state, ud, ud)}, {"key": "out"}),
     ]
     for given, data in cases:
         with raises(kic.InputError, **data):
@@ -651,10 +648,7 @@ def test_invalid_uses_raise() -> None:
         ({"secondary": (np.zeros(7),) * 4}, {"key": "secondary", "got": 4}),
         ({"secondary": kic.JointLimits({"nose": (0, 1)})}, {"name": "nose"}),
         ({"secondary": kic.JointLimits({"flange": (0, 1)})}, {"key": "limits", "name": "flange"}),
-        (
-            {"secondary": kic.PreferredConfiguration({"link7.wx": 0.0})},
-            {"key": "values"},
-        ),
+        ({"secondary": kic.PreferredConfiguration({"link7.wx": 0.0})}, {"key": "values"}),
         ({"qd": np.zeros(7)}, {"key": "qd"}),
         ({"qd": np.zeros(7), "law": "instantaneous"}, {"key": "udd"}),
         ({"uddd": ud}, {"key": "udd"}),

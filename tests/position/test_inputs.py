@@ -315,20 +315,14 @@ BAD_DICTS = [
     ({}, {"missing": ("shoulder", "elbow"), "surplus": ()}),
     ({"shoulder": 0}, {"missing": ("elbow",), "surplus": ()}),
     ({1: 0}, {"key": "values", "got": 1}),
-    (
-        {"shoulder": [1, 2], "elbow": [1, 2, 3]},
-        {"batches": {"shoulder": (2,), "elbow": (3,)}},
-    ),
+    ({"shoulder": [1, 2], "elbow": [1, 2, 3]}, {"batches": {"shoulder": (2,), "elbow": (3,)}}),
     ({"tip": 0}, {"key": "tip", "got": ()}),
     ({"tip.x": 0}, {"mobility": 2, "count": 1}),
     ({"tip": (0, 0, 0)}, {"mobility": 2, "count": 3}),
     ({"tip.x": "far", "tip.y": 0}, {"key": "tip.x", "got": "far"}),
     ({"tip.x": 1j, "tip.y": 0}, {"key": "tip.x", "got": complex}),
     ({"tip.x": 0, 5: 0}, {"key": "values", "got": 5}),
-    (
-        {"link1.wz": 0},
-        {"name": "link1.wz"},
-    ),
+    ({"link1.wz": 0}, {"name": "link1.wz"}),
 ]
 
 

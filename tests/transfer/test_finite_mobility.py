@@ -140,13 +140,7 @@ def test_overconstrained_and_finite(name: str) -> None:
     """Finite motions are found at closed neighbours; the extension analysis does not contradict."""
     m, freedoms, redundant = FINITE[name]
     f = m.mobility()
-    assert (f.dof, f.redundant, f.regular, f.finite, f.extends) == (
-        freedoms,
-        redundant,
-        True,
-        True,
-        None,
-    )
+    assert (f.dof, f.redundant, f.regular, f.finite, f.extends) == (freedoms, redundant, True, True, None)
     assert f.nearby
     got = extension(m._model.closure(()), m._model.reference_state, freedoms)
     assert (got.order, got.is_certain) == (3, False)
@@ -175,10 +169,7 @@ def test_at_another_configuration() -> None:
     assert f.caveat().endswith("Choose another configuration.")
     assert m.mobility().regular is True
     for wrong, data in (
-        (
-            m.at({"A": np.array([0.1, 0.2])}),
-            {"key": "configuration", "got": (2,)},
-        ),
+        (m.at({"A": np.array([0.1, 0.2])}), {"key": "configuration", "got": (2,)}),
         (FOUR.at(), {"key": "configuration", "got": "four-bar"}),
         (3.0, {"key": "configuration"}),
     ):

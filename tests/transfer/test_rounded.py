@@ -157,10 +157,7 @@ def test_errors_beyond_the_tolerance_raise() -> None:
             r"its loops are inconsistent by \d\.\de-04 \(relative to its length\), more than "
             r"closure_tolerance",
         ),
-        (
-            1.5,
-            r"from there on its loops are inconsistent by more than closure_tolerance = 0\.0002 allows",
-        ),
+        (1.5, r"from there on its loops are inconsistent by more than closure_tolerance = 0\.0002 allows"),
     ):
         with pytest.raises(
             kic.ConfigurationError, match=rf"it completed [\d.]+ % .* \(requested {A}\).*{text}"
