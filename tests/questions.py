@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -385,3 +385,37 @@ def inputs_of(f: Any, m: kic.Mechanism, c: kic.Configuration) -> dict[str, np.nd
     known = {"state": c.state, "near": c.state}
     known["q"] = m._model.coordinate_values(m.coordinates, c.state[None])[0]
     return {name: known.get(name, rng.normal(size=shape)) for name, shape in f.inputs.items()}
+
+
+class Asked:
+    """An evaluator, with four members whose last two are equal but for their rates, and their arguments."""
+
+    def __init__(self, question: str, name: str) -> None:
+        make, self.of, self.body = EVALUATED[name]
+        self.wrt, self.m = OTHER_COORDINATES.get(name), make()
+        m = self.m
+        self.options = options_of(question, self.of, self.body)
+        self.f = getattr(m.prepare, question)(wrt=self.wrt, **self.options)
+        rng, q = np.random.default_rng(3), m.at()._phi if m.dof == len(m._model.tree.columns) else None
+        q = m._model.coordinate_values(m.coordinates, m.at().state[None])[0] if q is None else q
+        self.c = m.at(q + 0.03 * np.array([1.0, -1.0, 2.0, 2.0])[:, None] * np.arange(1, 1 + q.size) / q.size)
+        self.state = self.c.state
+        columns = self.c.coefficients(m.joints[0].name, order=1, wrt=self.wrt).columns
+        sizes = {key: len(columns) for key in ("qd", "qdd", "qddd", "effort", "secondary", "secondary_rate")}
+        if "of" in self.options and question != "pose":
+            sizes |= dict.fromkeys(("ud", "udd"), len(self.c.coefficients(self.of, order=1).rows))
+        names = [
+            key for key in self.f.motion if key in sizes and (question, key) != ("resolve_redundancy", "qd")
+        ]
+        self.x = {key: rng.normal(size=(4, sizes[key])) for key in names}
+        if question == "position":
+            self.x = {"values": np.stack([self.c.value(row) for row in self.f.names], axis=-1)}
+
+    def __call__(self, k: Any, **more: Any) -> Any:
+        return self.f(self.state[k], **{key: a[k] for key, a in self.x.items()}, **more)
+
+    def numbers(self, found: Any) -> dict[str, np.ndarray]:
+        return evaluated(self.c, self.f, self.of, found)
+
+
+asked_of_evaluator = cache(Asked)

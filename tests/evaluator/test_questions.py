@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from questions import EVALUATED, EXPORTED, OTHER_COORDINATES, answered, evaluated, options_of
+from questions import EVALUATED, EXPORTED, answered
+from questions import asked_of_evaluator as asked
 from sampling import OFFSETS, STEP, WEIGHTS, mismatch, stepped
 
 import kic
@@ -19,38 +18,6 @@ QUESTIONS = [name for name in EXPORTED if name != "actuation_map"]
 RTOL = 1e-10
 
 
-class Asked:
-    """An evaluator, with four members whose last two are equal but for their rates, and their arguments."""
-
-    def __init__(self, question: str, name: str) -> None:
-        make, self.of, self.body = EVALUATED[name]
-        self.wrt, self.m = OTHER_COORDINATES.get(name), make()
-        m = self.m
-        self.options = options_of(question, self.of, self.body)
-        self.f = getattr(m.prepare, question)(wrt=self.wrt, **self.options)
-        rng, q = np.random.default_rng(3), m.at()._phi if m.dof == len(m._model.tree.columns) else None
-        q = m._model.coordinate_values(m.coordinates, m.at().state[None])[0] if q is None else q
-        self.c = m.at(q + 0.03 * np.array([1.0, -1.0, 2.0, 2.0])[:, None] * np.arange(1, 1 + q.size) / q.size)
-        self.state = self.c.state
-        columns = self.c.coefficients(m.joints[0].name, order=1, wrt=self.wrt).columns
-        sizes = {key: len(columns) for key in ("qd", "qdd", "qddd", "effort", "secondary", "secondary_rate")}
-        if "of" in self.options and question != "pose":
-            sizes |= dict.fromkeys(("ud", "udd"), len(self.c.coefficients(self.of, order=1).rows))
-        names = [
-            key for key in self.f.motion if key in sizes and (question, key) != ("resolve_redundancy", "qd")
-        ]
-        self.x = {key: rng.normal(size=(4, sizes[key])) for key in names}
-        if question == "position":
-            self.x = {"values": np.stack([self.c.value(row) for row in self.f.names], axis=-1)}
-
-    def __call__(self, k: Any, **more: Any) -> Any:
-        return self.f(self.state[k], **{key: a[k] for key, a in self.x.items()}, **more)
-
-    def numbers(self, found: Any) -> dict[str, np.ndarray]:
-        return evaluated(self.c, self.f, self.of, found)
-
-
-asked = cache(Asked)
 every_evaluator = pytest.mark.parametrize(
     ("question", "name"),
     [
@@ -67,6 +34,7 @@ def test_evaluators_equal_methods(question: str, name: str) -> None:
     """For batches and each member, also where earlier results are overwritten."""
     a = asked(question, name)
     whole, out = a.numbers(a(slice(None))), a(3)
+    assert a.f.__name__ == question  # Dask splits names of tasks at hyphens
     held = a.numbers(out) if question != "pose" else {}  # made anew
     for k in range(4):
         known = answered(a.c[k], question, a.of, a.body, {key: x[k] for key, x in a.x.items()}, a.wrt)
