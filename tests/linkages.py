@@ -19,20 +19,26 @@ def hinged(
     coordinates: Sequence[str] | None = ("A",),
     values: Sequence[float] | None = None,
     name: str = "linkage",
+    closed: bool = True,
     **more: Any,
 ) -> kic.Mechanism:
-    """Return bars between hinges A, B, …, the last of which is back on ground; by default along z."""
+    """Return bars on hinges A, B, …, by default along z; the last hinge of a closed chain is on ground."""
     drawn = [
         b if isinstance(b, kic.Body) else kic.Body(b)
-        for b in bodies or [f"bar{k}" for k in range(1, len(places))]
+        for b in bodies or [f"bar{k}" for k in range(1, len(places) + (not closed))]
     ]
-    pairs = pairwise(["ground", *(b.name for b in drawn), "ground"])
+    pairs = pairwise(["ground", *(b.name for b in drawn), *["ground"] * closed])
     axes, values = axes if axes is not None else [(0, 0, 1)] * len(places), values or [0.0] * len(places)
     joints = [
         kic.Joint("ABCDEFG"[k], "revolute", pair, at=tuple(at), axis=tuple(axis), value=value)
         for k, (pair, at, axis, value) in enumerate(zip(pairs, places, axes, values, strict=True))
     ]
     return kic.Mechanism(name, drawn, joints, coordinates=coordinates, **more)
+
+
+def serial(places: Sequence[Any], bodies: Iterable[str | kic.Body], **more: Any) -> kic.Mechanism:
+    """Return an arm on hinges A, B, …, by default along z."""
+    return hinged(places, bodies=bodies, closed=False, coordinates=None, **more)
 
 
 def resized(m: kic.Mechanism, length: float, mass: float = 1.0) -> kic.Mechanism:
@@ -147,25 +153,18 @@ def xy_table(**more) -> kic.Mechanism:
 
 def needle() -> kic.Mechanism:
     """Return a rod with a massless tip, whose turning B moves no mass."""
-    return kic.Mechanism(
-        "needle",
-        [
-            kic.Body("rod", mass=1, com=(1, 0, 0), inertia=(0, 1, 1)),
-            kic.Body("tip", mass=0, inertia=(0, 0, 0)),
-        ],
-        [
-            kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("rod", "tip"), at=(1, 0, 0), axis=(1, 0, 0)),
-        ],
+    rod, tip = (
+        kic.Body("rod", mass=1, com=(1, 0, 0), inertia=(0, 1, 1)),
+        kic.Body("tip", mass=0, inertia=(0, 0, 0)),
     )
+    return serial([(0, 0, 0), (1, 0, 0)], [rod, tip], axes=[(0, 0, 1), (1, 0, 0)])
 
 
 def closed_gap() -> kic.Mechanism:
     """Return an arm with a distance that is zero in the reference configuration."""
-    return kic.Mechanism(
-        "arm",
-        [kic.Body("a")],
-        [kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1))],
+    return serial(
+        [(0, 0, 0)],
+        "a",
         points=[kic.Point("p", "a", (1, 0, 0)), kic.Point("q", "ground", (1, 0, 0))],
         distances=[kic.Distance("gap", ("p", "q"))],
     )

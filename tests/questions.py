@@ -95,6 +95,12 @@ QUESTIONS: dict[str, Question] = {
     "ellipsoid of acceleration": lambda c, case, r: c.ellipsoid(
         case.point, kind="acceleration", qd=r["qd"], effort_limits=[1e3] * case.size, failures="mask"
     ),
+    "ellipsoid of force": lambda c, case, r: c.ellipsoid(
+        case.point, kind="force", effort_limits=[10.0] * case.size, failures="mask"
+    ),
+    "ellipsoid beyond the load": lambda c, case, r: c.ellipsoid(
+        case.point, kind="acceleration", load=False, effort_limits=[1e3] * case.size, failures="mask"
+    ),
     "ellipsoid of inertia": lambda c, case, r: c.ellipsoid([case.task], kind="inertia", failures="mask"),
     "manipulability_gradient": lambda c, case, r: c.ellipsoid([case.task], failures="mask").gradient(
         failures="mask"
@@ -308,7 +314,7 @@ def answered(
     x: Mapping[str, np.ndarray],
     wrt: list[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the results that methods of a configuration give for the inputs of a prepared function."""
+    """Return the results for the inputs of a prepared function, by coefficients and dynamics."""
     rates = [x[key] for key in ("qd", "qdd", "qddd") if key in x]
     if question == BOTH:
         return answered(c, "coefficients", of, body, x, wrt) | answered(c, "dynamics", of, body, x, wrt)
@@ -319,13 +325,13 @@ def answered(
         d = c.dynamics(wrt=wrt)
         return {key: getattr(d, key) for key in ("I", "P", "load", "damping")}
     if question == "inverse_dynamics":
-        return {"effort": c.inverse_dynamics(*rates, wrt=wrt)}
+        return {"effort": c.dynamics(wrt=wrt).inverse_dynamics(*rates)}
     if question == "forward_dynamics":
-        return {"qdd": c.forward_dynamics(*rates, x["effort"], wrt=wrt)}
+        return {"qdd": c.dynamics(wrt=wrt).forward_dynamics(*rates, x["effort"])}
     if question == "motion":
         names = "velocity", "acceleration", "jerk"
-        found = [(name, c.motion(name, *rates, wrt=wrt)[1:]) for name in of]
-        return {f"{name}.{k}": a for name, r in found for k, a in zip(names, r, strict=True)}
+        found = [(name, c.coefficients(name, order=3, wrt=wrt)) for name in of]
+        return {f"{n}.{k}": getattr(r, k)(*rates[: i + 1]) for n, r in found for i, k in enumerate(names)}
     if question == "operational_space":
         s = c.operational_space(of, wrt=wrt)
         return {key: getattr(s, key) for key in ("Lambda", "inverse", "mu", "p", "damping")}

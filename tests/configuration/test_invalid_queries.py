@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from linkages import serial
 from raising import raises
 
 import kic
@@ -64,23 +65,11 @@ def test_ok_and_out() -> None:
 
 
 def test_a_distance_of_zero_has_no_direction() -> None:
-    m = kic.Mechanism(
-        "folding",
-        [kic.Body("a"), kic.Body("b")],
-        [
-            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
-        ],
-        points=[kic.Point("tip", "b", (2, 0, 0)), kic.Point("root", "ground", (0, 0, 0))],
-        distances=[kic.Distance("gap", ("tip", "root"))],
-    )
+    root, gap = kic.Point("root", "ground", (0, 0, 0)), kic.Distance("gap", ("tip", "root"))
     # half a turn about B brings the tip to within round-off of the root; the drawing moved there exactly
-    exact = kic.Mechanism(
-        "met",
-        m.bodies,
-        m.joints,
-        points=[kic.Point("tip", "b", (0, 0, 0)), m.points[1]],
-        distances=m.distances,
+    m, exact = (
+        serial([(0, 0, 0), (1, 0, 0)], "ab", points=[kic.Point("tip", "b", (x, 0, 0)), root], distances=[gap])
+        for x in (2, 0)
     )
     c = exact.at()
     assert c.value("gap") == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linkages import needle, shifted
+from linkages import needle, serial, shifted
 from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
@@ -137,11 +137,14 @@ def test_given_loads_replace_those_of_the_model() -> None:
     c = random_posture(rng, m, (4,))
     push = rng.normal(size=(4, 3))
     thrust = rng.normal(size=3)
-    d = c.dynamics(applied={"push": push, "thrust": thrust})
-    bare = c.dynamics(applied={name: np.zeros(3) for name in ("push", "thrust")})
+    moment = rng.normal(size=(4, 3))
+    d = c.dynamics(applied={"push": push, "thrust": thrust, "wrench": moment})
+    bare = c.dynamics(applied={name: np.zeros(3) for name in ("push", "thrust", "wrench")})
     turn = c.pose("b0").rotation.as_matrix()
     G = c.coefficients(["p2", "p0"], order=1).G
-    gain = np.einsum("bpn,bp->bn", G[:, :3], push) + np.einsum("bpn,bpk,k->bn", G[:, 3:], turn, thrust)
+    G_turn = c.coefficients(["b0.wx", "b0.wy", "b0.wz"], order=1).G
+    gain = np.einsum("bpn,bp->bn", G_turn, moment)
+    gain = gain + np.einsum("bpn,bp->bn", G[:, :3], push) + np.einsum("bpn,bpk,k->bn", G[:, 3:], turn, thrust)
     assert mismatch(d.load - bare.load, gain) < 1e-12
     same = c.dynamics(applied={"push": m["push"].force, "thrust": m["thrust"].force})
     assert mismatch(same.load, c.dynamics().load) < 1e-14
@@ -210,17 +213,8 @@ def test_jerk_along_a_motion() -> None:
 @pytest.mark.parametrize("question", ["forward_dynamics", "prepare", "dynamics"])
 def test_singular_mass_matrices_are_found_in_batches(question: str) -> None:
     """A massless arm with a point mass at its tip: I* is singular where the arm is stretched."""
-    m = kic.Mechanism(
-        "arm",
-        [
-            kic.Body("a", mass=0, com=(0.5, 0, 0), inertia=(0, 0, 0)),
-            kic.Body("b", mass=1, com=(2, 0, 0), inertia=(0, 0, 0)),
-        ],
-        [
-            kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1)),
-            kic.Joint("B", "revolute", ("a", "b"), at=(1, 0, 0), axis=(0, 0, 1)),
-        ],
-    )
+    a = kic.Body("a", mass=0, com=(0.5, 0, 0), inertia=(0, 0, 0))
+    m = serial([(0, 0, 0), (1, 0, 0)], [a, kic.Body("b", mass=1, com=(2, 0, 0), inertia=(0, 0, 0))])
     B = np.array([[0.5, 0.0, 0.7], [0.0, 1.0, -0.4]])
     state = m.at(np.stack([0.3 * np.ones_like(B), B], axis=-1)).state
 

@@ -132,15 +132,6 @@ def test_invalid_requests_raise() -> None:
         close(c.state, [np.nan, 1.0])
 
 
-def test_result_is_a_state() -> None:
-    m = kic.load("rssr")
-    c = m.at()
-    wanted = values_of(c, m.coordinates) + 0.02
-    r = m.prepare.coefficients(m.coordinates, wrt=m.coordinates)(m.prepare.position()(c.state, wanted))
-    found = np.array([r[name].value[0] for name in m.coordinates])
-    assert np.abs(found - wanted).max() < 1e-14
-
-
 def test_a_configuration_may_stand_for_its_state() -> None:
     m = kic.load("five-bar")
     c = m.at()

@@ -1,4 +1,4 @@
-"""Evaluators of every question: against methods, in batches, overwritten, in threads, and sent."""
+"""Evaluators of every question: against tensors, in batches, overwritten, in threads, and sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ every_evaluator = pytest.mark.parametrize(
 
 
 @every_evaluator
-def test_evaluators_equal_methods(question: str, name: str) -> None:
+def test_evaluators_equal_tensors(question: str, name: str) -> None:
     """For batches and each member, also where earlier results are overwritten."""
     a = asked(question, name)
     whole, out = a.numbers(a(slice(None))), a(3)
@@ -45,6 +45,18 @@ def test_evaluators_equal_methods(question: str, name: str) -> None:
             for key in known.keys() & found.keys():
                 x = np.asarray(known[key])
                 assert mismatch(found[key], x) < RTOL or np.abs(found[key] - x).max() < 1e-12, key
+
+
+@pytest.mark.parametrize("name", EVALUATED)
+@pytest.mark.parametrize("question", ["inverse_dynamics", "forward_dynamics", "motion"])
+def test_methods_equal_evaluators(question: str, name: str) -> None:
+    """Motions of methods are found without tensors, too."""
+    a = asked(question, name)
+    of = [a.of] if question == "motion" else []
+    whole = getattr(a.c, question)(*of, *a.x.values(), wrt=a.wrt)
+    found = a(slice(None))
+    for x, known in zip(*((y,) if isinstance(y, np.ndarray) else y for y in (whole, found)), strict=True):
+        np.testing.assert_allclose(x, known, rtol=1e-12, atol=1e-12 * np.abs(np.nan_to_num(known)).max())
 
 
 @every_evaluator

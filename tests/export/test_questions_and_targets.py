@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_text import translated
+from linkages import serial
 from questions import EXPORTED, MECHANISMS, SINGLE, answered, arm, inputs_of, moved, options_of
 from raising import raises
 
@@ -151,15 +152,8 @@ def test_motions_without_mass_raise(question: str) -> None:
 @pytest.mark.parametrize("height", [1e-2, 1e-5])
 def test_motions_of_little_mass(height: float) -> None:
     """Accelerations agree where the kernel leaves the decision to the check of I*, too."""
-    J, axis = kic.Joint, (0, 0, 1)
-    m = kic.Mechanism(
-        "light",
-        [kic.Body("a", mass=0, inertia=0.0), kic.Body("b", mass=1.0, com=(1, 0, 0), inertia=0.0)],
-        [
-            J("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=axis),
-            J("B", "revolute", ("a", "b"), at=(0.5, height, 0), axis=axis),
-        ],
-    )
+    bodies = [kic.Body("a", mass=0, inertia=0.0), kic.Body("b", mass=1.0, com=(1, 0, 0), inertia=0.0)]
+    m = serial([(0, 0, 0), (0.5, height, 0)], bodies)
     c = m.at()
     known = c.forward_dynamics([0.3, 0.2], [1.0, 2.0])
     found = m.export.forward_dynamics().to_numpy()(c.state, [0.3, 0.2], [1.0, 2.0])["qdd"]

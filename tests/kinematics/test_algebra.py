@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy as sp
+from linkages import serial
 from raising import raises
 from sampling import compose, derivative, mismatch, random_posture, random_tree
 
@@ -315,12 +316,7 @@ def test_a_stretched_arm_is_singular(phi, order: int) -> None:
 
 
 def test_round_off_is_not_motion() -> None:
-    crank = kic.Mechanism(
-        "crank",
-        [kic.Body("rod")],
-        [kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=(0, 0, 1))],
-        points=[kic.Point("tip", "rod", at=(0, 1, 0))],
-    )
+    crank = serial([(0, 0, 0)], ["rod"], points=[kic.Point("tip", "rod", at=(0, 1, 0))])
     top = crank.at([np.pi]).coefficients("tip.y", order=2)
     assert 0 < abs(top.G.item()) < 1e-14
     with raises(kic.SingularError, columns=("A",), rows=("tip.y",)):

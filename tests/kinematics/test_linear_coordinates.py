@@ -122,31 +122,6 @@ def test_both_roads_agree_to_third_order(case: str) -> None:
     assert linear.quasi == system.quasi
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_motions_agree(case: str) -> None:
-    m, linear, system, states = prepared(case)
-    c = Configuration(m._model, (len(states),), states)
-    qd, qdd, force = np.random.default_rng(3).normal(size=(3, len(states), linear.size))
-    wrt = linear.names
-    d = c.dynamics(wrt=wrt)
-    effort = d.inverse_dynamics(qd, qdd)
-    assert mismatch(c.inverse_dynamics(qd, qdd, wrt=wrt), effort) < 1e-12
-    loss = 20 * np.finfo(float).eps * np.linalg.cond(d.I).max()
-    assert mismatch(c.forward_dynamics(qd, effort, wrt=wrt), qdd) < loss
-    assert mismatch(c.forward_dynamics(qd, force, wrt=wrt), d.forward_dynamics(qd, force)) < loss
-    f, g = m.prepare.inverse_dynamics(wrt=wrt), m.prepare.forward_dynamics(wrt=wrt)
-    assert mismatch(f(c.state, qd, qdd), effort) < 1e-12
-    for k in range(len(states)):
-        assert mismatch(f(c.state[k], qd[k], qdd[k]), effort[k]) < 1e-12
-        assert mismatch(g(c.state[k], qd[k], effort[k]), qdd[k]) < loss
-    # velocity, acceleration and jerk by series, and by the square system
-    name = m.points[0].name
-    found = c.motion(name, qd, qdd, force, wrt=wrt)
-    rows = m._model.rows((name,), 3).motion(states, system.tree_motion(states, qd, qdd, force))
-    for k in (1, 2, 3):
-        assert mismatch(found[k], rows[:, k]) < 1e-12
-
-
 @pytest.mark.slow_for("hand")
 @pytest.mark.parametrize("case", ["bevel-wrist", "scara", "hand", "turning hand"])
 def test_couplings_project_the_mechanism_without_them(case: str) -> None:

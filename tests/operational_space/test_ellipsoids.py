@@ -355,26 +355,13 @@ def test_rates_may_be_a_batch_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_masked_members_stay_nan(kind: str) -> None:
-    m = kic.load("horn-two-link")
-    c = m.at([[0.3, 1.0], [np.nan, 1.0]], failures="mask")
-    for load in (True, False) if kind == "acceleration" else (True,):
-        e = c.ellipsoid(TIP, kind=kind, load=load)
-        for part in ("axes", "semi_axes", "center", "matrix", "manipulability", "condition", "isotropy"):
-            lost = np.isnan(getattr(e, part)).reshape(2, -1)
-            assert lost.any(axis=1).tolist() == lost.all(axis=1).tolist() == [False, True], part
-        assert e.rank.tolist() == [2, 0]
-        assert np.isnan(e.along([1, 0])).tolist() == np.isnan(e.support([1, 0])).tolist() == [False, True]
-        one = m.at([0.3, 1.0]).ellipsoid(TIP, kind=kind, load=load)
-        assert mismatch(e.semi_axes[0], one.semi_axes) < 1e-14
-        assert mismatch(e.center[0], one.center) < 1e-14
-    assert np.isnan(c.ellipsoid(TIP).gradient()).tolist() == [[False, False], [True, True]]
-    # coordinates that cannot drive it, in one member only
-    folded = m.at([[0.3, 1.0], [0.3, 0.0]])
+def test_members_that_coordinates_cannot_drive_are_masked(kind: str) -> None:
+    folded = kic.load("horn-two-link").at([[0.3, 1.0], [0.3, 0.0]])
     with pytest.raises(kic.SingularError):
         folded.ellipsoid("elbow", kind=kind, wrt=TIP)
     e = folded.ellipsoid("elbow", kind=kind, wrt=TIP, failures="mask")
     assert np.isnan(e.semi_axes).ravel().tolist() == [False, True]
+    assert e.rank.tolist()[1] == 0
 
 
 # the gradient of the manipulability

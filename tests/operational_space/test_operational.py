@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import configuration
-from linkages import xy_table
+from linkages import serial, xy_table
 from raising import raises
 from sampling import mismatch
 
@@ -139,20 +139,13 @@ def test_fixed_row_raises_and_small_row_does_not() -> None:
         with raises(kic.SingularError, names=("tip.x",)):
             m.at(at).operational_space("tip.x")
     for size in (1.0, 1e-3, 1e-6):
-        crane = kic.Mechanism(
-            "crane",
-            bodies=[
-                kic.Body("boom", mass=100.0, com=(5, 0, 0), inertia=(0, 100, 100)),
-                kic.Body("finger", mass=1.0, com=(10 + size / 2, 0, 0), inertia=(0, size**2, size**2)),
-            ],
-            joints=[
-                kic.Joint("A", "revolute", ("ground", "boom"), at=(0, 0, 0), axis=(0, 0, 1)),
-                kic.Joint("B", "revolute", ("boom", "finger"), at=(10, 0, 0), axis=(0, 0, 1)),
-            ],
-            points=[
-                kic.Point("nail", "finger", at=(10 + size, 0, 0)),
-                kic.Point("anvil", "boom", at=(10, -size, 0)),
-            ],
+        boom = kic.Body("boom", mass=100.0, com=(5, 0, 0), inertia=(0, 100, 100))
+        finger = kic.Body("finger", mass=1.0, com=(10 + size / 2, 0, 0), inertia=(0, size**2, size**2))
+        nail, anvil = (10 + size, 0, 0), (10, -size, 0)
+        crane = serial(
+            [(0, 0, 0), (10, 0, 0)],
+            [boom, finger],
+            points=[kic.Point("nail", "finger", at=nail), kic.Point("anvil", "boom", at=anvil)],
             distances=[kic.Distance("gap", ("nail", "anvil"))],
         )
         c = crane.at([0.1, 0.2])

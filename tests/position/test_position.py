@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from linkages import serial
 from numpy.testing import assert_allclose
 from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
@@ -596,13 +597,9 @@ def test_loops_that_contradict_themselves() -> None:
 
 @pytest.mark.slow
 def test_distances_that_cannot_be() -> None:
-    m = kic.Mechanism(
-        "ruler",
-        [kic.Body("a"), kic.Body("b")],
-        [
-            kic.Joint("A", "revolute", ("ground", "a"), (0, 0, 0), (0, 0, 1)),
-            kic.Joint("B", "revolute", ("a", "b"), (1, 0, 0), (0, 0, 1)),
-        ],
+    m = serial(
+        [(0, 0, 0), (1, 0, 0)],
+        "ab",
         points=[kic.Point("root", "ground", (0, 0, 0)), kic.Point("tip", "b", (1, 1, 0))],
         distances=[kic.Distance("gap", ("root", "tip"))],
     )
@@ -715,21 +712,13 @@ def test_a_target_out_of_reach_of_a_straight_arm_is_reported_as_such() -> None:
 
 def bent_arm(*parts: kic.CenterOfMass) -> kic.Mechanism:
     """Two links whose reference configuration is bent, with every kind of part whose rows have values."""
-    z = (0.0, 0.0, 1.0)
-    return kic.Mechanism(
-        "bent arm",
-        bodies=[
+    return serial(
+        [(0, 0, 0), (1, 0, 0)],
+        [
             kic.Body("upper", mass=1.0, com=(0.5, 0.0, 0.0), inertia=0.1),
             kic.Body("lower", mass=2.0, com=(1.0, 0.4, 0.0), inertia=0.1),
         ],
-        joints=[
-            kic.Joint("A", "revolute", ("ground", "upper"), at=(0.0, 0.0, 0.0), axis=z),
-            kic.Joint("B", "revolute", ("upper", "lower"), at=(1.0, 0.0, 0.0), axis=z),
-        ],
-        points=[
-            kic.Point("tip", "lower", at=(1.0, 0.8, 0.0)),
-            kic.Point("base", "ground", at=(-1.0, 0.1, 0.0)),
-        ],
+        points=[kic.Point("tip", "lower", at=(1.0, 0.8, 0.0)), kic.Point("base", "ground", at=(-1, 0.1, 0))],
         frames=[kic.Frame("tool", "lower", origin=(1.0, 0.7, 0.0))],
         distances=[kic.Distance("reach", ("base", "tip"))],
         centers=parts,

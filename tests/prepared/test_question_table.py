@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from questions import asked_of_evaluator
 from raising import raises
 
 import kic
@@ -98,32 +99,17 @@ def test_questions_pickle() -> None:
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
 def test_arguments_of_evaluators_have_names(name: str) -> None:
     """Arguments are given by position or by name; errors list the names."""
-    m = kic.load("five-bar")
-    of = {
-        "of": {"pose": "coupler", "resolve_redundancy": "tip.x", "operational_space": "tip.x"}.get(
-            name, "tip"
-        )
-    }
-    prepare = getattr(m.prepare, name)
-    f = prepare(**of) if "of" in inspect.signature(prepare).parameters else prepare()
-    names = tuple(ARGUMENTS.get(name, "").split())
-    assert (*inspect.signature(f).parameters,) == ("state", *names, "out", "check")
-    assert f.motion == names
-    state, given = m.at().state, {key: np.full(2, 0.1) for key in names[:3]}
-    if name == "position":
-        given = {"values": [0.9, 0.6]}
-    if name == "resolve_redundancy":
-        given = {"ud": [0.1], "udd": [0.2], "secondary": [0.3, 0.4]}
-    by_name, by_place = f(state, check=True, **given), f(state, *given.values())
-    key = {"operational_space": "mu", "resolve_redundancy": "qdd", "pose": "twist"}.get(name)
-    key = key or ("tip" if "coefficients" in name else "I" if name == "dynamics" else None)
-    one, two = (getattr(found, key) if key else found for found in (by_name, by_place))
-    np.testing.assert_array_equal(*((one.H, two.H) if key == "tip" else (one, two)))
+    a, names = asked_of_evaluator(name, "five-bar"), tuple(ARGUMENTS.get(name, "").split())
+    assert (*inspect.signature(a.f).parameters,) == ("state", *names, "out", "check")
+    assert a.f.motion == names
+    state, given = a.state[0], {key: x[0] for key, x in a.x.items()}
+    by_name, by_place = a.f(state, check=True, **given), a.f(state, *given.values())
+    np.testing.assert_equal(a.numbers(by_name), a.numbers(by_place))
     for wrong in ("tau", *names[:1]):
         with pytest.raises(TypeError, match=wrong):
-            f(state, *given.values(), **{wrong: 1.0})
+            a.f(state, *given.values(), **{wrong: 1.0})
     with pytest.raises(TypeError, match=r"\(\) takes "):
-        f(state, *[np.zeros(1)] * (len(names) + 1))
+        a.f(state, *[np.zeros(1)] * (len(names) + 1))
 
 
 def test_tasks_may_have_names_of_results() -> None:

@@ -110,27 +110,6 @@ def test_open_arms_in_task_coordinates(kinds) -> None:
     assert mismatch(e.inverse_dynamics(v, a), pulled) < 1e-10
 
 
-@pytest.mark.slow
-def test_batches_of_which_some_fail() -> None:
-    m = four_bar()
-    # the distance cannot be arbitrarily large
-    gaps = [m.at().value("gap"), 50.0, np.nan]
-    with pytest.raises(kic.ConfigurationError) as caught:
-        m.at({"gap": gaps})
-    assert caught.value.failed == [(1,), (2,)]
-    c = m.at({"gap": gaps}, failures="mask")
-    assert c.ok.tolist() == [True, False, False]
-    for order in (1, 2, 3):
-        u = c.coefficients(OF, order=order)
-        assert np.isnan(u.G[1:]).all()
-        assert np.isfinite(u.G[0]).all()
-    d = c.dynamics(wrt="D")
-    assert np.isnan(d.P[1:]).all()
-    assert mismatch(d.I[0], m.at().dynamics(wrt="D").I) < 1e-12
-    assert np.isnan(c.value("tip")[1:]).all()
-    assert np.isnan(c.body_contributions().I_linear[1]).all()
-
-
 def test_invalid_requests_raise() -> None:
     m = four_bar()
     c = m.at({"A": 0.3})
