@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from raising import raises
-from sampling import OFFSETS, WEIGHTS, agree, check_inertia, check_orders, mismatch
+from sampling import agree, check_inertia, check_orders
 
 import kic
 from kic.kinematics.closure_rows import all_closure_rows
@@ -19,7 +19,6 @@ from kic.transfer.constraint_system import row_scales
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 X, Y, Z = np.eye(3)
-STEP = 2e-3
 
 
 def body(name: str, at=(0, 0, 0), mass: float = 1.0, spin: float = 1.0) -> kic.Body:
@@ -468,58 +467,11 @@ def test_rods_are_legs_with_a_ball_at_either_end(fixed: int) -> None:
     assert equal(e.dynamics(wrt=free), c.dynamics(wrt=free))
 
 
-@pytest.mark.parametrize("name", ["geared-five-bar", "five-rod-suspension"])
-def test_along_the_motion(name: str) -> None:
-    """Every order is the slope of the one below; energy gained is work done."""
-    m = kic.load(name)
-    (q,) = m.coordinates
-    move = 0.4 if name.startswith("geared") else 0.03
-    h = STEP if name.startswith("geared") else STEP / 10
-    here = m.at({q: m.at().value(q) + move})
-    of = [p.name for p in m.points if p.body != "ground"]
-    path = m.at({q: here.value(q) + h * OFFSETS}, near=here)
-    u, along = here.coefficients(of, order=3), path.coefficients(of, order=3)
-    for low, high in (("values", "G"), ("G", "H"), ("H", "D")):
-        slope = np.tensordot(WEIGHTS, getattr(along, low), axes=1) / h
-        assert mismatch(slope.reshape(getattr(u, high).shape), getattr(u, high)) < 1e-8
-    for wrt in (q, "tip.x" if name.startswith("geared") else "coil"):
-        d = here.dynamics(wrt=wrt)
-        rate = np.tensordot(WEIGHTS, path.dynamics(wrt=wrt).I[:, 0, 0], axes=1) / h
-        assert d.inertia_gradient()[0, 0, 0] * here.coefficients(wrt).G[0, 0] == pytest.approx(rate, rel=1e-7)
-    qd = 0.8
-    t = path.coefficients(q).values[:, 0] - here.value(q)
-    energy = path.dynamics().kinetic_energy(np.full((len(t), 1), qd))
-    d = here.dynamics()
-    gained = qd * (WEIGHTS @ energy) / h
-    # at a constant rate, without load and damping
-    given = (d.inverse_dynamics([qd], [0.0]) + d.load - d.damping @ [qd]) @ [qd]
-    assert given == pytest.approx(gained, rel=1e-7, abs=1e-9)
-
-
 @pytest.mark.parametrize("m", [planetary(), GEARED, hinged(True)], ids=lambda m: m.name)
 def test_orders_by_complex_step(m: kic.Mechanism) -> None:
     c = m.at({q: m.at().value(q) + 0.2 for q in m.coordinates})
     check_orders(c, [p.name for p in m.points] + [b.name for b in m.bodies])
     check_inertia(c)
-
-
-@pytest.mark.parametrize("m", [planetary(), GEARED, truss(4), hinged(True)], ids=lambda m: m.name)
-def test_batches_and_prepared(m: kic.Mechanism) -> None:
-    start, names = m.at(), list(m.coordinates)
-    move = np.linspace(0, 0.05, 6).reshape(2, 3)
-    c = m.at({q: start.value(q) + move for q in names})
-    f = m.prepare.coefficients_and_dynamics(
-        ["A" if m.name in ("geared-five-bar", "hinged") else names[0], m.points[-1].name], order=3
-    )
-    r = f(c.state)
-    for name in f.names[:2]:
-        u = c.coefficients(name, order=3)
-        for letter in "GHD":
-            np.testing.assert_array_equal(getattr(r[name], letter), getattr(u, letter))
-    # order 3 takes every pair of P*, order 2 alone one of each two: the last digit may differ
-    np.testing.assert_allclose(r.P, c.dynamics().P, rtol=1e-13, atol=1e-13)
-    one = m.at({q: start.value(q) + move[1, 2] for q in names})
-    assert mismatch(one.dynamics().P, c.dynamics().P[1, 2]) < 1e-11
 
 
 def test_the_row_of_a_coupling() -> None:

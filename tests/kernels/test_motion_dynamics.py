@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from closed_models import EVERY
+from linkages import serial
 from raising import raises
 from sampling import STEP, mismatch, moved, random_posture, random_tree
 
@@ -212,14 +213,6 @@ def test_batches_and_members_without_solution() -> None:
         assert empty.inverse_dynamics([1.0, 2.0]).shape == (0, 2)
         assert empty.forward_dynamics([1.0, 2.0]).shape == (0, 2)
         assert [x.shape for x in empty.motion("tip", [1.0, 2.0])] == [(0, 3)] * 4
-    f = m.prepare.forward_dynamics()
-    state = c.state.copy()
-    state[1] = np.nan
-    a = f(state, [0.0, 0.1], [0.0, 0.0])
-    assert np.isnan(a[1]).all()
-    assert np.isfinite(a[[0, 2]]).all()
-    arm = kic.load("horn-two-link")
-    assert np.isnan(arm.prepare.inverse_dynamics()([np.nan, 0.0], [0.0, 0.0], [0.0, 0.0])).all()
 
 
 def test_errors() -> None:
@@ -323,30 +316,11 @@ def test_lengths_of_arguments(name: str, forward: bool) -> None:
             f(*given, out=np.empty(n))
 
 
-def test_single_members_equal_those_of_batches() -> None:
-    m = kic.load("puma560")
-    rng = np.random.default_rng(5)
-    state, qd, second = rng.normal(size=(3, 50, 6))
-    for f in (m.prepare.inverse_dynamics(), m.prepare.forward_dynamics()):
-        expected = f(state, qd, second)
-        assert np.array_equal(expected, [f(*one) for one in zip(state, qd, second, strict=True)])
-        # a member that is not finite does not change the others
-        second[7, 2] = np.nan
-        found = f(state, qd, second)
-        assert np.isnan(found[7]).all()
-        assert np.array_equal(np.delete(found, 7, 0), np.delete(expected, 7, 0))
-        second[7, 2] = 0.0
-
-
 def test_members_with_a_singular_mass_matrix_are_masked() -> None:
     """The mass at the tip of two massless links resists no motion along the stretched arm."""
     links = [kic.Body("upper", mass=0, com=(0, 0, 0), inertia=(0, 0, 0))]
     links += [kic.Body("lower", mass=1, com=(2, 0, 0), inertia=(0, 0, 0))]
-    joints = [
-        kic.Joint("a", "revolute", ("ground", "upper"), at=(0, 0, 0), axis=(0, 0, 1)),
-        kic.Joint("b", "revolute", ("upper", "lower"), at=(1, 0, 0), axis=(0, 0, 1)),
-    ]
-    m = kic.Mechanism("arm", links, joints, gravity=(0, -9.81, 0))
+    m = serial([(0, 0, 0), (1, 0, 0)], links, gravity=(0, -9.81, 0))
     c = m.at([[[0.1, 0.0]], [[0.1, 0.8]]])
     qd, effort = [1.0, 2.0], [[0.3, 0.4]]
     found = c.forward_dynamics(qd, effort, failures="mask")
