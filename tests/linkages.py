@@ -137,6 +137,18 @@ def four_bar_pivots(
     return A, B, C, D
 
 
+def bars_between(pivots: Sequence[Any], value: float = 0.0) -> kic.Mechanism:
+    """Return crank, coupler and rocker between four pivots; D is the angle of the rocker from ground."""
+    ties = ("ground", "crank"), ("crank", "coupler"), ("coupler", "rocker"), ("ground", "rocker")
+    joints = [
+        kic.Joint(name, "revolute", tie, tuple(at), (0, 0, 1), value=value * (name == "A"))
+        for name, tie, at in zip("ABCD", ties, pivots, strict=True)
+    ]
+    return kic.Mechanism(
+        "bars", [kic.Body(b) for b in ("crank", "coupler", "rocker")], joints, coordinates=["A"]
+    )
+
+
 def xy_table(**more) -> kic.Mechanism:
     """Return two perpendicular slides of 1 and 2 kg that carry a pen."""
     return kic.Mechanism(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from linkages import four_bar_pivots
+from linkages import bars_between, four_bar_pivots
 from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -26,18 +24,7 @@ def four_bar(crank: float, coupler: float, rocker: float, ground: float) -> kic.
     pivots = four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2)
     if pivots[2][1] < 0:
         pivots = four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2, -1)
-    ties = {
-        "A": ("ground", "crank"),
-        "B": ("crank", "coupler"),
-        "C": ("coupler", "rocker"),
-        "D": ("ground", "rocker"),
-    }
-    at = dict(zip("ABCD", pivots, strict=True))
-    joints = [kic.Joint(k, "revolute", ties[k], tuple(at[k]), (0, 0, 1)) for k in "ABCD"]
-    joints[0] = replace(joints[0], value=np.pi / 2)
-    return kic.Mechanism(
-        "bars", [kic.Body(b) for b in ("crank", "coupler", "rocker")], joints, coordinates=["A"]
-    )
+    return bars_between(pivots, np.pi / 2)
 
 
 def test_full_turns_of_a_crank() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linkages import serial
+from linkages import bars_between, four_bar_pivots, serial
 from numpy.testing import assert_allclose
 from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
@@ -361,25 +361,13 @@ def test_rounded_dimensions_do_not_move_the_inputs() -> None:
 def test_scales(size: float, short: float) -> None:
     """A four-bar of any size, and with a crank so much shorter than its ground."""
     crank, coupler, rocker, ground = size * np.array([0.3 * short, 0.8, 0.7, 0.9])
-    B, D = np.array([0.0, crank, 0.0]), np.array([ground, 0.0, 0.0])
-
-    def knee(B: np.ndarray) -> np.ndarray:
-        across = np.linalg.norm(D - B)
-        u, along = (D - B) / across, (coupler**2 - rocker**2 + across**2) / (2 * across)
-        return B + along * u + np.sqrt(coupler**2 - along**2) * np.array([-u[1], u[0], 0.0])
-
-    ties = {"A": ("ground", "crank"), "B": ("crank", "coupler"), "C": ("coupler", "rocker")}
-    at = {"A": np.zeros(3), "B": B, "C": knee(B), "D": D}
-    joints = [
-        kic.Joint(k, "revolute", ties.get(k, ("ground", "rocker")), tuple(at[k]), (0, 0, 1)) for k in "ABCD"
-    ]
-    m = kic.Mechanism(
-        "bars", [kic.Body(b) for b in ("crank", "coupler", "rocker")], joints, coordinates=["A"]
+    drawn, moved = (
+        four_bar_pivots(crank, coupler, rocker, ground, np.pi / 2 + angle) for angle in (0.0, 1.0)
     )
+    m = bars_between(drawn)
     c = m.at({"A": 1.0})
-    C = knee(crank * np.array([-np.sin(1.0), np.cos(1.0), 0.0])) - D
-    drawn = at["C"] - D
-    turned = np.arctan2(C[1], C[0]) - np.arctan2(drawn[1], drawn[0])
+    first, second = (np.arctan2(*(p[2] - p[3])[1::-1]) for p in (drawn, moved))
+    turned = second - first
     assert c.value("D") == pytest.approx(turned, abs=1e-13 + 1e-12 * abs(turned))
     if short < 1e-5:  # a thousandth of a degree of the rocker is a turn of the crank: as good as locked
         with raises(kic.ConfigurationError, failed=[()]):
