@@ -293,7 +293,8 @@ def test_motions_of_one_state_are_those_of_a_batch(name: str) -> None:
         ):
             np.testing.assert_array_equal(a, b[0])
         long = np.append(rates[0], 0.0)
-        for given in ([long], [rates[0], long], [*rates[:2], long], [long, long, long]):
+        no_numbers = [rates[0] > 0], [np.ma.array(rates[0], mask=True)]
+        for given in ([long], [rates[0], long], [*rates[:2], long], [long, long, long], *no_numbers):
             with raises(kic.InputError):
                 f(state, *given)
         with raises(kic.InputError, key="state"):

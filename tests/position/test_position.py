@@ -482,6 +482,9 @@ def test_out_of_reach_reports_the_last_point() -> None:
 WRONG = [
     ("four-bar", {"A": 1.0, "D": 2.0}, {"mobility": 1, "count": 2}),
     ("five-bar", {}, {"mobility": 2, "count": 0}),
+    ("five-bar", {"tip": (24.0, 25.0, 0.0)}, {"mobility": 2, "count": 3}),
+    ("five-bar", [1.0, 1.5, 0.0], {"key": "values", "got": (3,), "expected": (2,)}),
+    ("five-bar", {"coupler": np.zeros(6), "A": 1.2}, {"name": "coupler"}),
     ("panda", {"link7": RigidTransform.identity()},
      {"mobility": 7, "count": 6}),
     ("puma560", {"link6": Rotation.identity()}, {"mobility": 6, "count": 3}),
