@@ -254,7 +254,7 @@ def grown(seed: int, kinds: list[str] | str, branched: bool) -> Callable[[], kic
 MECHANISMS: dict[str, tuple[Callable[[], kic.Mechanism], list[str], str]] = {
     "arm": (lambda: arm((0, 1, 2, 3)), ["tip"], "d"),
     "wrist first": (lambda: arm((2, 3, 0, 1)), ["tip.x", "tip.z"], "d"),
-    "base last": (lambda: arm((3, 2, 1, 0)), ["tip.y"], "c"),
+    "base last": (lambda: arm((3, 2, 1, 0)), ["tip.y", "d.wx"], "c"),
     "named coordinates": (lambda: arm((1, 3, 0, 2), ["roll", "base", "wrist", "elbow"]), ["tip"], "d"),
     "ball": (ball_arm, ["tip.x", "tip.y"], "d"),
     "four-bar": (lambda: sprung("four-bar"), ["tip.x"], "coupler"),
