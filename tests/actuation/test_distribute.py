@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from actuation_cases import CASES, OBJECT, TRUNK, Case
-from raising import raises
+from raising import raises, refuses
 from sampling import STEP, mismatch, stepped
 
 import kic
@@ -198,8 +198,7 @@ def test_within_limits_it_is_the_best_of_all_sets_of_bounds_met(name: str, seed:
     W = W / np.abs(W).max()
     want = enumerated(s.G, W, s.demand, lower, limits)
     if want is None:
-        with pytest.raises(kic.LimitError):
-            s.distribute(criterion, effort_limits=[lower, limits])
+        refuses(lambda: s.distribute(criterion, effort_limits=[lower, limits]), kic.LimitError)
         return
     d = s.distribute(criterion, effort_limits=[lower, limits])
     assert mismatch(d.effort, want) < 1e-11 * np.linalg.cond(s.G) * np.linalg.cond(W)
@@ -691,8 +690,7 @@ def test_batches_of_everything_broadcast() -> None:
     ):
         s.c.distribute(np.ones((3, 3)), actuators=s.actuators, effort_limits=np.ones((2, 2, 4)), wrt=s.wrt)
     loads = s.m.at(np.tile(s.at, (2, 1)), near=s.c).internal_loads(actuators=s.actuators, wrt=s.wrt)
-    with raises(kic.InputError, batches={"loads": (2,), "efforts": (3,)}):
-        loads.stiffness(np.ones((3, 4)))
+    refuses(lambda: loads.stiffness(np.ones((3, 4))), batches={"loads": (2,), "efforts": (3,)})
 
 
 def test_members_without_configuration_are_nan() -> None:
@@ -757,25 +755,19 @@ def test_invalid_requests_raise(which: str) -> None:
     if criterion:
         given["criterion"] = criterion[0]
     c = kic.load("walking-machine").at()
-    with raises(kic.KicError, **data) as caught:
-        c.distribute([0.0, 1.0, 0.0], **given)
-    assert isinstance(caught.value, kic.InputError | kic.UnknownNameError)
+    caught = refuses(lambda: c.distribute([0.0, 1.0, 0.0], **given), kic.KicError, **data)
+    assert isinstance(caught, kic.InputError | kic.UnknownNameError)
 
 
 def test_more_invalid_arguments_raise() -> None:
     c, motors = kic.load("walking-machine").at(), ["B1", "C1", "B2", "C2"]
-    with raises(kic.InputError, key="effort"):
-        c.distribute([0.0] * 4, actuators=motors)
-    with raises(kic.InputError, key="effort", got=complex):
-        c.distribute([1j, 0, 0], actuators=motors)
-    with raises(kic.InputError, key="effort"):
-        c.distribute([np.nan, 0, 0], actuators=motors)
+    refuses(lambda: c.distribute([0.0] * 4, actuators=motors), key="effort")
+    refuses(lambda: c.distribute([1j, 0, 0], actuators=motors), key="effort", got=complex)
+    refuses(lambda: c.distribute([np.nan, 0, 0], actuators=motors), key="effort")
     with raises(kic.InputError, key="criterion"):
         c.actuator_dynamics(actuators=motors, criterion="least largest share", effort_limits=1.0)
-    with raises(kic.InputError, key="amounts"):
-        c.internal_loads(actuators=motors).efforts(np.ones(4))
-    with raises(kic.InputError, key="efforts"):
-        c.internal_loads(actuators=motors).stiffness([1.0])
+    refuses(lambda: c.internal_loads(actuators=motors).efforts(np.ones(4)), key="amounts")
+    refuses(lambda: c.internal_loads(actuators=motors).stiffness([1.0]), key="efforts")
     s = Case("walker")
     with raises(kic.InputError, key="configuration", got=complex):
         stepped(s.c, s.wrt).distribute([0.0] * 3, actuators=motors)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from raising import raises
+from raising import raises, refuses
 from representative_models import OTHER_MODELS
 from sampling import mismatch, random_tree
 from scipy.spatial.transform import RigidTransform, Rotation
@@ -750,8 +750,7 @@ def test_units_do_not_matter(unit: float) -> None:
         mismatch(kic.sensitivity(four_bar, H, x * unit) * unit / rows, kic.sensitivity(four_bar, H, x))
         < 1e-11
     )
-    with raises(kic.SingularError, joint="D", order=0):
-        four_bar(x * unit).sensitivity(H, "B.axis.rx")
+    refuses(lambda: four_bar(x * unit).sensitivity(H, "B.axis.rx"), kic.SingularError, joint="D", order=0)
 
 
 # what cannot be, and what must not pass in silence
@@ -770,8 +769,7 @@ def test_changes_that_lock_a_spatial_linkage_raise(name: str, bends: list[str], 
     m = kic.load(name)
     answer = lambda m: m.at().coefficients(m.bodies[-1].name, order=3).D  # noqa: E731
     for number in bends:
-        with raises(kic.SingularError, order=1):
-            m.sensitivity(answer, number)
+        refuses(lambda number=number: m.sensitivity(answer, number), kic.SingularError, order=1)
         assert redrawn(m, {number: 1.0}, 1e-3).dof == 0
     if keeps:
         check(m, answer, keeps)
@@ -792,8 +790,7 @@ def test_locking_dimension_changes_raise(name, theta: float | None) -> None:
     # the configuration as drawn is one all the same
     S = m.sensitivity(lambda m: m.at().value("tip"), name)
     assert not S.any()
-    with raises(kic.SingularError, joint="D", order=1):
-        m.sensitivity(lambda m: m.at().dynamics().I, name)
+    refuses(lambda: m.sensitivity(lambda m: m.at().dynamics().I, name), kic.SingularError, joint="D", order=1)
     with raises(kic.SingularError, joint="D", order=1):
         m.sensitivity(lambda m: m.prepare.coefficients(["tip"])(m.at().state).tip.G, name)
 
@@ -841,8 +838,7 @@ def test_failed_members_are_named() -> None:
 
 def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
     m = replace(movable(kic.load("four-bar")), closure_tolerance=1e-6)
-    with raises(kic.InputError, closure_tolerance=1e-06):
-        m.sensitivity(lambda m: m.at({"A": 1.2}).value("D"), "B.at.x")
+    refuses(lambda: m.sensitivity(lambda m: m.at({"A": 1.2}).value("D"), "B.at.x"), closure_tolerance=1e-06)
     with pytest.raises(kic.InputError, match="Give exact dimensions, and leave closure_tolerance out"):
         m.sensitivity(lambda m: m.at().coefficients("D").G, "B.at.x")
     check(m, lambda m: m.at({"A": 1.2}).dynamics().I, ["coupler.mass"])
@@ -883,18 +879,15 @@ def test_numbers_that_are_not_drawn() -> None:
     answer = lambda m: m.at()._phi  # noqa: E731
     m = kic.load("five-rod-suspension")
     rod = m.distances[0]
-    with raises(kic.InputError, name="camber_rod.length"):
-        m.sensitivity(answer, f"{rod.name}.length")
+    refuses(lambda: m.sensitivity(answer, f"{rod.name}.length"), name="camber_rod.length")
     pin = kic.Joint("A", "revolute", ("ground", "rod"), at=(0, 0, 0), axis=Z)
     bare = kic.Mechanism("bare", [kic.Body("rod")], [pin])
     for name in ("rod.mass", "rod.com.x", "rod.inertia.xx", "rod.at.y"):
-        with raises(kic.InputError, name=name):
-            bare.sensitivity(answer, name)
+        refuses(lambda name=name: bare.sensitivity(answer, name), name=name)
     with pytest.raises(kic.UnknownNameError):  # the turns of a ball have no value
         m.sensitivity(answer, "hub.value.5")
     massless = kic.Mechanism("massless", [kic.Body("rod", mass=0.0)], [pin])
-    with raises(kic.ModelError, key="com"):
-        massless.sensitivity(answer, "rod.mass")
+    refuses(lambda: massless.sensitivity(answer, "rod.mass"), kic.ModelError, key="com")
 
 
 WRONG = [
@@ -934,9 +927,7 @@ WRONG = [
 @pytest.mark.parametrize(("wrong", "message"), WRONG)
 def test_invalid_arguments_of_all_kinds_raise(wrong: dict, message: str) -> None:
     right = {"of": lambda m: m.at().value("D"), "parameters": ["B.at.x"]}
-    with pytest.raises(kic.InputError) as e:
-        kic.load("four-bar").sensitivity(**{**right, **wrong})
-    assert message in str(e.value)
+    refuses(lambda: kic.load("four-bar").sensitivity(**{**right, **wrong}), text=message)
 
 
 WRONGLY_MADE = [
@@ -953,9 +944,7 @@ WRONGLY_MADE = [
 @pytest.mark.parametrize(("wrong", "message"), WRONGLY_MADE)
 def test_invalid_functions_that_make_mechanisms_raise(wrong: dict, message: str) -> None:
     right = {"make": four_bar, "of": lambda m: m.at().value("D"), "x": [0.3, 0.8, 0.6, 0.9]}
-    with pytest.raises(kic.InputError) as e:
-        kic.sensitivity(**{**right, **wrong})
-    assert message in str(e.value)
+    refuses(lambda: kic.sensitivity(**{**right, **wrong}), text=message)
 
 
 def test_a_dropped_step_is_an_error() -> None:
@@ -966,8 +955,7 @@ def test_a_dropped_step_is_an_error() -> None:
         room[:] = m.at().value("tip")
         return room + 0j
 
-    with raises(kic.InputError, key="of"):
-        m.sensitivity(answer, "tip.at.x")
+    refuses(lambda: m.sensitivity(answer, "tip.at.x"), key="of")
 
     calls = iter([2, 3])
     with raises(kic.InputError, key="of"):
@@ -1020,16 +1008,13 @@ def test_steps_are_allowed_in_a_sensitivity_only() -> None:
         lambda: kic.Coupling("mesh", ("A", "B"), ratios=(step, 1)),
         lambda: replace(kic.load("four-bar"), gravity=(0, step, 0)),
     ):
-        with pytest.raises(kic.ModelError):
-            make()
+        refuses(make, kic.ModelError)
         with stepping():
             assert make() is not None
     with stepping(), raises(kic.ModelError, key="mass"):
         kic.Body("rod", mass=1.0 + 0.5j)
-    with pytest.raises(ZeroDivisionError):
-        kic.load("four-bar").sensitivity(lambda m: 1 / 0, "B.at.x")
-    with pytest.raises(kic.ModelError):
-        kic.Body("rod", mass=step)
+    refuses(lambda: kic.load("four-bar").sensitivity(lambda m: 1 / 0, "B.at.x"), ZeroDivisionError)
+    refuses(lambda: kic.Body("rod", mass=step), kic.ModelError)
 
 
 def test_no_parameters_give_an_empty_result() -> None:

@@ -12,7 +12,7 @@ import pytest
 from classic_arms import BATCHES, angle_distance
 from classic_arms import random_wrist_partitioned as random_arm
 from expressions import angles, evaluate, relative_difference
-from raising import raises
+from raising import raises, refuses
 from sampling import STEP, agree, mismatch
 
 import kic
@@ -203,9 +203,7 @@ def test_boundary_solutions_agree_with_a_search(radius: float) -> None:
 
 def test_unreachable_positions_raise() -> None:
     P = [[1.0, 0.5, 0.8], [3.0, 0.0, 0.4], [0.1, 0.0, 0.4], [0.0, 0.0, 1.4]]
-    with raises(kic.ConfigurationError, key="P") as caught:
-        ARM.inverse_kinematics(P)
-    error = caught.value
+    error = refuses(lambda: ARM.inverse_kinematics(P), kic.ConfigurationError, key="P")
     assert error.failed == [(1,), (2,), (3,)]
     assert error.reasons == [
         "distance of P from the shoulder 3 is outside [0.4, 2.2]; move it 0.8 inwards",
@@ -246,12 +244,9 @@ def test_derivatives_at_a_singular_elbow_raise(elbow: float) -> None:
 
 def test_derivatives_on_the_waist_axis_raise() -> None:
     arm, theta = WristPartitioned(1.0, 1.0), [0.3, np.pi / 4, np.pi / 2]
-    with raises(kic.SingularError, key="theta") as caught:
-        arm.inverse_coefficients(theta)
-    assert caught.value.failed == [()]
-    assert abs(caught.value.r) < 1e-14
-    with pytest.raises(kic.SingularError):
-        arm.wrist_coefficients(theta).inverse()
+    caught = refuses(lambda: arm.inverse_coefficients(theta), kic.SingularError, key="theta", failed=[()])
+    assert abs(caught.r) < 1e-14
+    refuses(lambda: arm.wrist_coefficients(theta).inverse(), kic.SingularError)
 
 
 def variables(arm: WristPartitioned, theta: np.ndarray) -> dict:
@@ -302,8 +297,7 @@ def test_printed_tables(key: tuple[str, str]) -> None:
         assert entry["why"]
         assert relative_error(entry["correct"], at) < 1e-12
         if "no quantity" in entry["why"]:
-            with pytest.raises(NameError, match="s_34"):
-                relative_error(printed, at)
+            refuses(lambda at=at, printed=printed: relative_error(printed, at), NameError, match="s_34")
         else:
             assert relative_error(printed, at) > 1e-3
     assert seen == set(errata)

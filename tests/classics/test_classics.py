@@ -14,6 +14,7 @@ from classic_arms import (
     random_point_masses,
     random_puma,
 )  # fmt: skip
+from raising import refuses
 from sampling import STEP, mismatch, solved
 
 import kic
@@ -130,9 +131,7 @@ PARAMETERS = [
 
 @pytest.mark.parametrize(("kind", "given", "key"), PARAMETERS)
 def test_invalid_parameters_raise(kind: type, given: dict, key: str) -> None:
-    with pytest.raises(kic.ModelError) as caught:
-        kind(**given)
-    assert caught.value.key == key
+    refuses(lambda: kind(**given), kic.ModelError, key=key)
 
 
 TWO, THREE, ZERO = TwoLink(0.7, 0.45, 1.0, 1.0), ThreeLink(1.0, 1.0, 0.5), np.zeros(3)
@@ -173,7 +172,6 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize(("key", "call"), ARGUMENTS)
 def test_invalid_arguments_raise(key: str | dict, call) -> None:
-    with pytest.raises(kic.InputError) as caught:
-        call()
-    found = key_of(caught.value)
+    caught = refuses(call)
+    found = key_of(caught)
     assert key in found if isinstance(found, dict) and isinstance(key, str) else found == key

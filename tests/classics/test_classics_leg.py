@@ -11,6 +11,7 @@ import pytest
 from classic_arms import BATCHES, MASSES, random_leg
 from classic_arms import random_motion as motion
 from expressions import angles, evaluate, rates, relative_difference
+from raising import refuses
 from sampling import STEP, agree, mismatch
 
 import kic
@@ -294,6 +295,5 @@ def test_model_files_equal_the_mechanism(model: str, more: dict) -> None:
 
 def test_massless_column_is_singular() -> None:
     q = np.zeros(3)
-    with pytest.raises(kic.SingularError) as caught:
-        Leg(0.5, 0.4, 7.0, 4.0).dynamics(q).forward_dynamics(q, q)
-    assert np.isinf(caught.value.condition)
+    caught = refuses(lambda: Leg(0.5, 0.4, 7.0, 4.0).dynamics(q).forward_dynamics(q, q), kic.SingularError)
+    assert np.isinf(caught.condition)

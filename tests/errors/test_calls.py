@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import refuses
 
 import kic
 import kic.classics
@@ -78,9 +79,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("call", "message"), WRONG)
 def test_wrong_arguments_name_those_of_kic(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(TypeError) as caught:
-        call()
-    assert message in str(caught.value)
+    refuses(call, TypeError, text=message)
 
 
 def test_type_errors_from_within_pass() -> None:
@@ -89,9 +88,8 @@ def test_type_errors_from_within_pass() -> None:
     def wrong(t: float, now: Any) -> Any:
         return t + "x"  # type: ignore[operator]
 
-    with pytest.raises(TypeError, match="unsupported operand") as caught:
-        BAR.simulate(0.1, effort=wrong)
-    assert "no argument" not in str(caught.value)
+    caught = refuses(lambda: BAR.simulate(0.1, effort=wrong), TypeError, match="unsupported operand")
+    assert "no argument" not in str(caught)
 
 
 def test_functions_keep_their_signature_and_name() -> None:
@@ -141,9 +139,7 @@ def test_counterparts_are_arguments() -> None:
     ],
 )
 def test_other_mistakes_name_the_remedy(call: Callable[[], Any], error: type, message: str) -> None:
-    with pytest.raises(error) as caught:
-        call()
-    assert message in str(caught.value)
+    refuses(call, error, text=message)
 
 
 TERMS = "influence_coefficients transfer effective_load load_distribution antagonistic superabundance "
@@ -174,10 +170,7 @@ KNOWN = {
 def test_counterparts_of_names_work(owner: Any, names: str) -> None:
     """The first expression of a hint has a value; arguments that it leaves open are omitted."""
     for name in names.split():
-        with pytest.raises(AttributeError) as caught:
-            getattr(owner, name)
-        use = re.split(
-            r",? (?:and|or) |, (?:the|after) ", str(caught.value).partition("Use ")[2].rstrip(".")
-        )[0]
+        caught = refuses(lambda name=name: getattr(owner, name), AttributeError)
+        use = re.split(r",? (?:and|or) |, (?:the|after) ", str(caught).partition("Use ")[2].rstrip("."))[0]
         use = re.sub(r"(, )?(\w+=)?…", "", use)
         assert eval(use if use.startswith("kic.") else f"owner.{use}", KNOWN | {"owner": owner}) is not None

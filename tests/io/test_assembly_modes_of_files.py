@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from raising import raises
+from raising import raises, refuses
 from scipy.spatial.transform import Rotation
 
 import kic
@@ -188,10 +188,8 @@ def test_a_start_that_is_no_number_is_named(value):
     chain = kic.from_sdf(PENDULUM)
     readers = kic.from_urdf, kic.to_urdf(chain).text, urdf(LENGTHS, np.pi / 2)
     for read, text in ((kic.from_sdf, PENDULUM), *((readers[0], text) for text in readers[1:])):
-        with raises(kic.InputError, key="near['A']", name="A"):
-            read(text, near={"A": value})
-    with raises(kic.InputError, key="near['A']", name="A"):
-        chain.close_loops([], near={"A": value})
+        refuses(lambda read=read, text=text: read(text, near={"A": value}), key="near['A']", name="A")
+    refuses(lambda: chain.close_loops([], near={"A": value}), key="near['A']", name="A")
 
 
 def test_a_start_of_a_file_without_loops_has_a_remark():

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import mpmath as mp
 import numpy as np
 import pytest
-from raising import raises
+from raising import raises, refuses
 from sampling import mismatch
 from scipy.optimize import brentq
 
@@ -292,8 +292,7 @@ def test_output_dwells() -> None:
         return m.at({"A": angle}, near=member(c, k)).coefficients("O").G[0, 0]
 
     still = m.at({"A": brentq(rate, A[k], A[k + 1], xtol=1e-15, rtol=1e-15)}, near=member(c, k))
-    with raises(kic.SingularError, coordinates=("O",)):
-        still.dynamics(wrt="O")
+    refuses(lambda: still.dynamics(wrt="O"), kic.SingularError, coordinates=("O",))
 
 
 def test_an_exact_straight_line() -> None:
@@ -331,8 +330,7 @@ def test_an_exact_straight_line() -> None:
 def test_flat_rhombus() -> None:
     m, limit = kic.load("peaucellier"), 2 * np.arccos(0.22 / 0.325)
     assert m.at({"C": limit - 1e-4}).value("OP") == pytest.approx(0.22, abs=2e-5)
-    with raises(kic.ConfigurationError, failed=[()]):
-        m.at({"C": limit + 1e-3})
+    refuses(lambda: m.at({"C": limit + 1e-3}), kic.ConfigurationError, failed=[()])
 
 
 def test_the_step_of_the_leg() -> None:
@@ -346,8 +344,7 @@ def test_the_step_of_the_leg() -> None:
     assert 0.22 < low.max() < 0.23
     # it goes back in the rest of the turn, and returns to where it was
     assert np.abs(foot[-1] - foot[0]).max() < 1e-12
-    with raises(kic.ConfigurationError, failed=[()]):
-        m.at({"foot.x": 0.0})
+    refuses(lambda: m.at({"foot.x": 0.0}), kic.ConfigurationError, failed=[()])
 
 
 def around(m: kic.Mechanism, cut: str) -> set[str]:
@@ -388,8 +385,7 @@ def test_harmonic_motion() -> None:
     assert np.abs(d.I.ravel() - inertia).max() < 1e-14 + 1e-12 * inertia.max()
     assert np.abs(d.P.ravel() - mass["slider"] * sine * cosine).max() < 1e-12 * inertia.max()
     assert np.abs(d.load.ravel() + 9.81 * mass["block"] * cosine).max() < 1e-13
-    with raises(kic.SingularError, coordinates=("yoke",)):
-        m.at({"shaft": 0.0}).dynamics(wrt="yoke")
+    refuses(lambda: m.at({"shaft": 0.0}).dynamics(wrt="yoke"), kic.SingularError, coordinates=("yoke",))
     e = m.at({"shaft": 1.1}).coefficients("shaft", order=3, wrt="yoke")
     one = -1 / (r * np.sin(1.1))
     two = -np.cos(1.1) / np.sin(1.1) * one**2
@@ -588,8 +584,7 @@ def test_both_kinds_of_singular_configurations() -> None:
     signs = np.sign([lever(a) for a in turns])
     k = np.flatnonzero(np.diff(signs))[0]
     c = turned(brentq(lever, turns[k], turns[k + 1], xtol=1e-15, rtol=1e-15))
-    with raises(kic.SingularError, coordinates=("A1", "A2", "A3")):
-        c.dynamics()
+    refuses(c.dynamics, kic.SingularError, coordinates=("A1", "A2", "A3"))
     assert np.isfinite(c.dynamics(wrt=POSE).I).all()
 
 
@@ -682,8 +677,7 @@ def test_platform_is_at_rest_while_the_knees_move() -> None:
     other = m.at({**{q: c.value(q) for q in POSE}, "A1": 1.9, "A2": 1.3, "A3": 0.2}, near=c)
     assert np.abs(other._displacement("platform") - c._displacement("platform")).max() < 1e-13
     assert np.abs(hinge(m, other, "C1") - hinge(m, c, "C1")).max() > 0.01
-    with raises(kic.InputError, mobility=6, count=3):
-        c.dynamics(wrt=POSE)
+    refuses(lambda: c.dynamics(wrt=POSE), mobility=6, count=3)
 
 
 # --- the hybrid of Fig. 4-3
@@ -790,13 +784,11 @@ def test_mobility_of_the_hybrid() -> None:
     """Not planar, so its platform has a rate of turning and no angle; and where the hand drives nothing."""
     m = kic.load("parallel-serial")
     c = m.at()
-    with raises(kic.InputError, name="platform"):
-        c.coefficients("platform.angle")
+    refuses(lambda: c.coefficients("platform.angle"), name="platform")
     assert not c.dynamics(wrt="hand").holonomic
     # the elbow above the shoulder: what their turns differ in, the platform does too
     upright = m.at({**{q: c.value(q) for q in m.coordinates}, "shoulder": -np.arctan2(0.18, 0.24)}, near=c)
     u = upright.coefficients(HAND)
     lone, same = u.columns_of(["shoulder", "elbow"]).G.T
     assert np.abs((lone - same)[2:]).max() < 1e-14
-    with raises(kic.SingularError, coordinates=tuple(HAND)):
-        upright.dynamics(wrt="hand")
+    refuses(lambda: upright.dynamics(wrt="hand"), kic.SingularError, coordinates=tuple(HAND))

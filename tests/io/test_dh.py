@@ -7,7 +7,7 @@ from math import pi
 import numpy as np
 import pytest
 from arms import DATA, arm, frames
-from raising import raises
+from raising import refuses
 from sampling import mismatch
 
 import kic
@@ -159,8 +159,7 @@ def test_bodies_are_given_in_link_frames_and_the_drawn_configuration_does_not_ma
 def test_links_without_a_body_have_no_mass_given() -> None:
     m = kic.from_dh("bare", [kic.DHRow("A", "upper"), kic.DHRow("B", "fore", a=1.0)], convention="freeman")
     assert m.bodies == (kic.Body("upper"), kic.Body("fore"))
-    with raises(kic.InertiaError, bodies=("upper", "fore")):
-        m.at().dynamics()
+    refuses(lambda: m.at().dynamics(), kic.InertiaError, bodies=("upper", "fore"))
 
 
 def test_rows_may_be_dicts_and_come_from_a_generator() -> None:
@@ -174,8 +173,7 @@ def test_rows_take_the_limits_of_their_joints() -> None:
     rows = [kic.DHRow("A", "upper", limits=(-1, 2)), {"joint": "B", "body": "fore", "type": "prismatic"}]
     m = kic.from_dh("arm", rows, convention="freeman")
     assert dict(m.limits) == {"A": (-1.0, 2.0)}
-    with raises(kic.ModelError, key="limits"):
-        kic.DHRow("A", "upper", limits=(2.0, -1.0))
+    refuses(lambda: kic.DHRow("A", "upper", limits=(2.0, -1.0)), kic.ModelError, key="limits")
 
 
 # ------------------------------------------------------------------------------------- right angles
@@ -232,10 +230,8 @@ BAD_ROWS = [
 
 @pytest.mark.parametrize(("row", "key"), BAD_ROWS)
 def test_invalid_rows_raise(row: dict, key: str) -> None:
-    with raises(kic.ModelError, key=key):
-        kic.DHRow(**row)
-    with raises(kic.ModelError, key=key):
-        kic.from_dh("arm", [row], convention="freeman")
+    refuses(lambda: kic.DHRow(**row), kic.ModelError, key=key)
+    refuses(lambda: kic.from_dh("arm", [row], convention="freeman"), kic.ModelError, key=key)
 
 
 BAD_ARMS = [
@@ -260,8 +256,7 @@ BAD_ARMS = [
 
 @pytest.mark.parametrize(("call", "key"), BAD_ARMS)
 def test_invalid_arms_raise(call: dict, key: str) -> None:
-    with raises(kic.ModelError, key=key):
-        kic.from_dh(**{"convention": "freeman", **call})
+    refuses(lambda: kic.from_dh(**{"convention": "freeman", **call}), kic.ModelError, key=key)
 
 
 # Universal Robots, "Parameters for calculations of kinematics and dynamics", UR5e: a, d, alpha

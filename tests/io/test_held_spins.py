@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from raising import raises
+from raising import refuses
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
@@ -296,9 +296,7 @@ def test_locks_and_copies() -> None:
 
 def test_what_is_said() -> None:
     m = Rocker(7).mechanism(True).replace(coordinates=["crank", "first.3"])
-    with raises(kic.InputError) as caught:
-        m.at({"crank": 0.1})
-    assert "`hold_spins()`" in str(caught.value)
+    refuses(lambda: m.at({"crank": 0.1}), text="`hold_spins()`")
     held = m.hold_spins()
     assert held.coordinates == ("crank",)
     assert "Spins that move nothing else are held: 'rod' by 'first', now a universal joint." in str(
@@ -328,9 +326,8 @@ def test_readers() -> None:
     assert "spins='free'" in said
     assert kic.from_sdf(SDF, spins="free").dof == 2
     assert kic.from_sdf(SDF, coordinates=["A", "P.3"]).dof == 2
-    with raises(kic.InputError) as caught:
-        kic.from_sdf(SDF, spins="none")
-    assert caught.value.numbers["key"] == "spins"
+    caught = refuses(lambda: kic.from_sdf(SDF, spins="none"))
+    assert caught.numbers["key"] == "spins"
 
 
 MJCF = """<mujoco model="rssr"><compiler angle="radian"/><worldbody>

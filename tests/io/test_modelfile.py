@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from raising import raises
+from raising import raises, refuses
 from representative_models import OTHER_MODELS, REPRESENTATIVE_MODELS
 from sampling import mismatch
 from spoiling import spoiled, texts
@@ -59,9 +59,7 @@ def refused(tmp_path: Path):
     def load(content: str | bytes) -> tuple[kic.ModelFileError, str]:
         path = tmp_path / "arm.toml"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(kic.ModelFileError) as caught:
-            kic.load(path)
-        error = caught.value
+        error = refuses(lambda: kic.load(path), kic.ModelFileError)
         assert type(error) is kic.ModelFileError
         assert error.path == path
         assert error.__suppress_context__ or error.__context__ is None  # no other traceback
@@ -382,11 +380,8 @@ def test_unsavable_models_raise(tmp_path: Path) -> None:
     # the reason is Python's or the system's, in words of its own
     (tmp_path / "folder.toml").mkdir()
     for place in (tmp_path / "folder.toml", tmp_path / "no" / "m.toml", 5, None, "a\0b.toml"):
-        with pytest.raises(kic.ModelFileError) as caught:
-            m.save(place)
-        assert caught.value.path == place
-    with raises(kic.ModelError, key="about"):
-        replace(m, info={"about": "\ud800"})
+        refuses(lambda place=place: m.save(place), kic.ModelFileError, path=place)
+    refuses(lambda: replace(m, info={"about": "\ud800"}), kic.ModelError, key="about")
 
 
 # ------------------------------------------------------------------------------------------ refusals
@@ -486,16 +481,12 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         kic.load(tmp_path / "no.toml")
     assert caught.value.path == tmp_path / "no.toml"
     (tmp_path / "wiper.toml").write_text(BASE)
-    with pytest.raises(kic.ModelFileError, match=r"there is wiper\.toml\.$"):
-        kic.load(tmp_path / "wipper.toml")
+    refuses(lambda: kic.load(tmp_path / "wipper.toml"), kic.ModelFileError, match=r"there is wiper\.toml\.$")
     with pytest.raises(kic.ModelFileError, match="there is the shipped model 'four-bar'"):
         kic.load(tmp_path / "fourbar.toml")
-    with raises(kic.ModelFileError, errno=21):
-        kic.load(tmp_path)
-    with raises(kic.ModelFileError, errno=36):
-        kic.load("x" * 300 + ".toml")
-    with raises(kic.ModelFileError, path=Path("a\0b.toml")):
-        kic.load("a\0b.toml")
+    refuses(lambda: kic.load(tmp_path), kic.ModelFileError, errno=21)
+    refuses(lambda: kic.load("x" * 300 + ".toml"), kic.ModelFileError, errno=36)
+    refuses(lambda: kic.load("a\0b.toml"), kic.ModelFileError, path=Path("a\0b.toml"))
     with pytest.raises(
         kic.UnknownNameError, match=r"No shipped model 'puma506' in 'kic'\. Did you mean 'puma560'\?"
     ) as caught:
@@ -503,8 +494,7 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.name == "puma506"
     assert caught.value.candidates == kic.model_names()
     for name in ("", "PUMA560", "x" * 300, "a\0b", "ground"):
-        with raises(kic.UnknownNameError, name=name):
-            kic.load(name)
+        refuses(lambda name=name: kic.load(name), kic.UnknownNameError, name=name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.stl").write_text("solid part")
     with pytest.raises(kic.ModelFileError, match=r"part\.stl: is not TOML: .* end in \.toml, "):
@@ -515,25 +505,19 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):
         kic.load("run.npz")
     for nothing in (5, None, b"puma560", ["puma560"], kic):
-        with raises(kic.InputError, key="model"):
-            kic.load(nothing)
+        refuses(lambda nothing=nothing: kic.load(nothing), key="model")
 
 
 def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     kic.load("horn-two-link").save("fb.toml")
-    with pytest.raises(
-        kic.UnknownNameError,
-        match=r"'fb'.* Give 'fb\.toml'",
-    ) as caught:
-        kic.load("fb")
-    assert (caught.value.name, caught.value.candidates) == ("fb", kic.model_names())
+    caught = refuses(lambda: kic.load("fb"), kic.UnknownNameError, match=r"'fb'.* Give 'fb\.toml'")
+    assert (caught.name, caught.candidates) == ("fb", kic.model_names())
     assert kic.load("fb.toml") == kic.load("horn-two-link")
     Path("scara.toml").write_text("name = ", encoding="utf-8")
     assert kic.load("scara").name == "scara"  # what is shipped goes first
     Path("folder.toml").mkdir()
-    with raises(kic.UnknownNameError, name="folder"):
-        kic.load("folder")
+    refuses(lambda: kic.load("folder"), kic.UnknownNameError, name="folder")
 
 
 # -------------------------------------------------------------------------------------------- schema
@@ -675,8 +659,7 @@ def test_dots_in_strings_do_not_nest(tmp_path: Path) -> None:
 def test_endless_devices_are_not_models() -> None:
     if not Path("/dev/zero").exists():
         pytest.skip("this system has no /dev/zero")
-    with raises(kic.ModelFileError, limit=4000000):
-        kic.load(Path("/dev/zero"))
+    refuses(lambda: kic.load(Path("/dev/zero")), kic.ModelFileError, limit=4000000)
 
 
 @pytest.mark.slow
@@ -748,6 +731,5 @@ def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
     with raises(kic.ModelError, key="path"):  # a URDF file would be read open
         linkage.save(tmp_path / "linkage.urdf")
     for name in ("linkage", "linkage.sdf", "linkage.json"):
-        with raises(kic.InputError, key="path"):
-            linkage.save(tmp_path / name)
+        refuses(lambda name=name: linkage.save(tmp_path / name), key="path")
     assert not list(tmp_path.glob("linkage*"))

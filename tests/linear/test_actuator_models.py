@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from raising import raises
+from raising import refuses
 
 import kic
 
@@ -46,8 +46,7 @@ def test_state_space_with_inputs_of_actuators():
         ).max()
         < 1e-10
     )
-    with pytest.raises(kic.UnknownNameError):
-        c.linearize().state_space(inputs=["nothing"])
+    refuses(lambda: c.linearize().state_space(inputs=["nothing"]), kic.UnknownNameError)
 
 
 def test_equilibrium_with_efforts_of_actuators():
@@ -69,7 +68,5 @@ def test_equilibrium_with_efforts_of_actuators():
     )
     # small to second order
     assert abs(swing.q[-1, 0] - (a + 1e-4)) < 1e-6
-    with raises(kic.InputError, key="effort"):
-        m.find_equilibrium({"A": 0.4}, fixed="A")
-    with pytest.raises(kic.UnknownNameError):
-        m.find_equilibrium({"nothing": 0.4})
+    refuses(lambda: m.find_equilibrium({"A": 0.4}, fixed="A"), key="effort")
+    refuses(lambda: m.find_equilibrium({"nothing": 0.4}), kic.UnknownNameError)
