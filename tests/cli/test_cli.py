@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commands import HANGS_S, run
-from raising import raises
+from commands import HANGS_S, run, run_line
+from raising import refuses
 from representative_models import OTHER_MODELS
 
 import kic
@@ -24,6 +24,7 @@ from kic.description.units import coordinate_units
 from kic.report.report import report, report_data, summary
 
 ROOT = Path(kic.__file__).parent.parent
+HERE = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 BARE = """
 name = "bare"
@@ -102,11 +103,10 @@ def data(*arguments):
 
 def shell(*arguments, **environment):
     """Run Python in a process of its own. A deprecation elsewhere must not spoil what is printed."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-W", "ignore", *arguments],
         capture_output=True,
-        env=os.environ | {"PYTHONPATH": path} | environment,
+        env=HERE | environment,
         timeout=HANGS_S,
     )
 
@@ -265,12 +265,7 @@ def test_check_notes_a_centre_of_mass_in_other_units(tmp_path):
 
 def test_check_notes_a_centre_of_mass_in_metres_beside_millimetres(tmp_path):
     arm = kic.load("horn-two-link").replace("elbow", at=(500.0, 0, 0))
-    for first, x, noted in (
-        (0.25, 500.6, False),
-        (0.25, 0.75, True),
-        (0.25, 0.0, False),
-        (250.0, 0.75, False),
-    ):
+    for first, x, noted in ((0.25, 500.6, False), (0.25, 0.75, True), (0.25, 0, False), (250, 0.75, False)):
         bodies = arm.replace("link1", com=(first, 0.0, 0.0)).replace("link2", com=(x, 0.0, 0.0))
         bodies.save(tmp_path / "arm.toml")
         text = " ".join(run("check", str(tmp_path / "arm.toml")).split())
@@ -379,11 +374,8 @@ def test_assemblies(tmp_path):
     assert quick["generic"] is None
     none = "horn-two-link", "--at", "tip.x=2.1", "--at", "tip.y=0"
     assert "out of reach by 0.1 m" in json.loads(run("assemblies", *none, "--json"))["reason"]
-    assert "There is no assembly mode to draw" in run(
-        "assemblies", *none, "-o", str(tmp_path / "x.svg"), code=1
-    )
-    assert "requires --complete" in run("assemblies", "four-bar", "--time-limit", "3", code=2)
-    assert "requires --complete" in run("assemblies", "four-bar", "--certify", code=2)
+    nothing = run("assemblies", *none, "-o", str(tmp_path / "x.svg"), code=1)
+    assert "There is no assembly mode to draw" in nothing
     certain = json.loads(run("assemblies", "four-bar", "--complete", "--certify", "--json"))
     assert [certain[key] for key in ("certified_complex", "certified_paths", "proven")] == [2, 2, True]
     file = tmp_path / "modes.svg"
@@ -393,11 +385,11 @@ def test_assemblies(tmp_path):
 
 def test_assemblies_checks_the_picture_before_the_search(tmp_path, monkeypatch):
     monkeypatch.delattr(kic.Mechanism, "assembly_modes")
-    assert "must end in .png, .svg or .pdf" in run(
-        "assemblies", "four-bar", "-o", str(tmp_path / "modes.txt"), code=1
-    )
-    missing = tmp_path / "none" / "modes.svg"
-    assert "Create the directory" in run("assemblies", "four-bar", "-o", str(missing), code=1)
+    for name, message in (
+        ("modes.txt", "must end in .png, .svg or .pdf"),
+        ("a/b.svg", "Create the directory"),
+    ):
+        assert message in run("assemblies", "four-bar", "-o", str(tmp_path / name), code=1)
 
 
 # --- kic report
@@ -609,9 +601,6 @@ def test_near_keeps_the_assembly_mode():
         assert phi[1] == pytest.approx(elbow, abs=1e-9)
     told = data("horn-two-link", "--at", "elbow=0.5", "--near", "shoulder=0.7")
     assert told["phi"] == pytest.approx([0.7, 0.5], abs=1e-14)  # the others stay as in --near
-    message = "--near requires --at"
-    assert message in run("report", "horn-two-link", "--near", "0,1", code=2)
-    assert "--near has 1 number" in run("report", "horn-two-link", "--at", "0,1", "--near", "0", code=1)
 
 
 @pytest.mark.parametrize("command", ["mobility", "linearize", "simulate"])
@@ -625,47 +614,13 @@ def test_all_commands_with_at_accept_near(command):
         assert told != other
 
 
-@pytest.mark.parametrize(
-    ("model", "at", "code", "message"),
-    [
-        ("puma560", ["1,2"], 1, "--at has 2 numbers, but 'puma560' has 6 coordinates: waist, "),
-        ("puma560", ["1"], 1, "--at has 1 number, "),
-        ("puma560", ["waist=1,2"], 2, "mixes names and plain numbers"),
-        ("puma560", ["waist=ten"], 2, "'ten' for 'waist' is not a number"),
-        ("puma560", ["waist="], 2, "'' for 'waist' is not a number"),
-        ("puma560", ["0,0,,0,0,0"], 2, "'' for 'elbow' is not a number"),
-        ("puma560", ["0,0,1.2.3,0,0,0"], 2, "'1.2.3' for 'elbow' is not a number"),
-        ("puma560", ["waist=nan"], 2, "'nan' for 'waist' is not a number"),
-        ("puma560", ["waist=1e999"], 2, "'1e999' for 'waist' is too large"),
-        ("puma560", ["waist=1m"], 1, "'waist' is an angle; '1m' must be in rad (the default) or deg"),
-        ("puma560", ["waist=1", "waist=2"], 1, "--at gives 'waist' twice"),
-        ("puma560", ["wiast=1"], 1, "No coordinate 'wiast' in 'puma560'. Did you mean 'waist'?"),
-        (
-            "puma560",
-            ["tool.x=1"],
-            1,
-            "'puma560' has mobility 6; 1 coordinate was named: tool.x. Name 5 more",
-        ),
-        ("puma560", ["tool=1"], 1, "'tool' has 3 rows; name each: tool.x=…, tool.y=…, tool.z=…"),
-        ("puma560", ["tool.w=1"], 1, "Available: tool.x, tool.y, tool.z"),
-        ("puma560", ["link6.wx=1"], 1, "'link6.wx' includes angular velocities, which have no value"),
-        ("five-bar", ["tip.x=900, tip.y=0"], 1, "tip.x"),
-        ("rrprrr", ["C=10deg"], 1, "'C' is a length; '10deg' must be in m"),
-        ("rrprrr", ["0,0,10rad,0,0,0"], 1, "'C' is a length; '10rad' must be in m"),
-        ("four-bar", ["E=1"], 1, "Available: A, B, C, D, tip.x, tip.y, crank.x, crank.y, coupler.x"),
-        ("four-bar", ["E=1"], 1, "rocker.x, rocker.y, crank.angle, coupler.angle, rocker.angle."),
-        (
-            "four-bar",
-            ["tip.x=20"],
-            1,
-            "Give --near a configuration closer to the desired assembly mode, or look with kic assemblies.",
-        ),
-        ("twin-arm", ["neck=1"], 1, "Joint 'neck' has 2 degrees of freedom; name each: neck.1=…, neck.2=…"),
-    ],
-)
-def test_invalid_configurations_are_reported(model, at, code, message):
-    given = [word for text in at for word in ("--at", text)]
-    assert message in run("report", model, *given, code=code)
+REFUSED = (ROOT / "tests" / "data" / "refused_commands.txt").read_text(encoding="utf-8").splitlines()[1:]
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_refused_commands(row):
+    code, line, message = row.split(" | ")
+    assert message in run_line(line, code=int(code))
 
 
 @pytest.mark.slow
@@ -681,28 +636,22 @@ def test_names_that_are_offered_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("words", "note"),
+    ("line", "note"),
     [
-        (
-            ["report", "four-bar", "--at", "A=60"],
-            "A=60 is read as 60 rad, 9.5 turns; for degrees write A=60deg.",
-        ),
-        (
-            ["report", "four-bar", "--at", "-60"],
-            "A=-60 is read as -60 rad, 9.5 turns; for degrees write A=-60deg.",
-        ),
-        (["report", "four-bar", "--at", "A=1", "--near", "A=13"], "A=13 is read as 13 rad, 2.1 turns; for"),
-        (["draw", "four-bar", "--move", "A=1..20", "-o", "x.svg"], "A=20 is read as 20 rad, 3.2 turns; for"),
-        (["report", "four-bar", "--at", "A=12.5"], ""),
-        (["report", "four-bar", "--at", "A=60rad"], ""),
-        (["report", "four-bar", "--at", "A=60deg"], ""),
-        (["report", "five-bar", "--at", "tip.x=24,tip.y=25"], ""),
-        (["linearize", "four-bar", "--qd", "A=60"], ""),
+        ("report four-bar --at A=60", "A=60 is read as 60 rad, 9.5 turns; for degrees write A=60deg."),
+        ("report four-bar --at -60", "A=-60 is read as -60 rad, 9.5 turns; for degrees write A=-60deg."),
+        ("report four-bar --at A=1 --near A=13", "A=13 is read as 13 rad, 2.1 turns; for"),
+        ("draw four-bar --move A=1..20 -o x.svg", "A=20 is read as 20 rad, 3.2 turns; for"),
+        ("report four-bar --at A=12.5", ""),
+        ("report four-bar --at A=60rad", ""),
+        ("report four-bar --at A=60deg", ""),
+        ("report five-bar --at tip.x=24,tip.y=25", ""),
+        ("linearize four-bar --qd A=60", ""),
     ],
 )
-def test_many_turns_without_a_unit_are_noted(words, note, tmp_path, monkeypatch):
+def test_many_turns_without_a_unit_are_noted(line, note, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, words, env={"KIC_VERBOSE": "0"})
+    result = CliRunner().invoke(main, line.split(), env={"KIC_VERBOSE": "0"})
     assert result.exit_code == 0, result.output
     assert "is read as" not in result.stdout
     assert result.stderr.startswith(note) if note else not result.stderr
@@ -732,19 +681,15 @@ def test_errors_name_options(tmp_path):
 def test_keys_of_model_files_are_not_options():
     """Keys of a model file keep their spelling even if an option has the same name."""
     for key in ("voltage", "current"):
-        error = kic.ModelError(f"Expected `{key}` to be positive.")
+        text, stops = f"Expected `{key}` to be positive.", "It stops. The run up to there is kept "
         with main.make_context("kic", ["simulate", "four-bar"]) as ctx:
             ctx.invoked_subcommand = "simulate"
-            assert _with_option_names(main, ctx, error) == str(error)
-            assert (
-                _with_option_names(main, ctx, kic.InputError(str(error)))
-                == f"Expected --{key} to be positive."
-            )
-            stopped = kic.SimulationError("It stops. The run up to there is kept as `simulation`.")
-            assert (
-                _with_option_names(main, ctx, stopped)
-                == "It stops. The run up to there is kept with --save FILE."
-            )
+            for error, message in (
+                (kic.ModelError(text), text),
+                (kic.InputError(text), f"Expected --{key} to be positive."),
+                (kic.SimulationError(f"{stops}as `simulation`."), f"{stops}with --save FILE."),
+            ):
+                assert _with_option_names(main, ctx, error) == message
 
 
 def test_hint_names_all_quantities():
@@ -758,22 +703,8 @@ def test_hint_names_all_quantities():
         assert m.at().coefficients(name, order=1).rows
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["pum560"], 1, "No shipped model 'pum560' in 'kic'. Did you mean 'puma560'?"),
-        (["./no.toml"], 1, "no.toml"),
-        ([str(ROOT)], 1, "is a directory; `MODEL` must be a model file"),
-        ([], 2, "Missing argument 'MODEL'"),
-        (["puma560", "--of", "nose"], 1, "No part 'nose' in 'puma560'"),
-        (["puma560", "--of", "tool.w"], 1, "Available: tool.x, tool.y, tool.z"),
-        (["puma560", "--of", "tool,"], 2, "'tool,' contains an empty name"),
-        (["puma560", "--order", "4"], 2, "4 is not in the range"),
-        (["puma560", "--json", "--of", "nose"], 1, "No part 'nose'"),
-    ],
-)
-def test_invalid_report_arguments_are_reported(arguments, code, message):
-    assert message in run("report", *arguments, code=code)
+def test_a_folder_is_no_model():
+    assert "is a directory; `MODEL` must be a model file" in run("report", str(ROOT), code=1)
 
 
 def test_loops_close(file):
@@ -800,12 +731,9 @@ def test_report_from_python():
     assert report_data(m, c)["rows"] == []
     assert report_data(m, c)["G"] is None
     assert coordinate_units(kic.load("twin-arm"))["lift"] == "m"
-    with raises(kic.InputError, key="configuration", got=(1,)):
-        report(m, m.at([[0.0, 0.0]]))
-    with raises(kic.InputError, key="configuration", got=(1,)):
-        report_data(m, m.at([[0.0, 0.0]]))
-    with pytest.raises(kic.UnknownNameError):
-        report(m, c, of=["nose"])
+    refuses(lambda: report(m, m.at([[0.0, 0.0]])), key="configuration", got=(1,))
+    refuses(lambda: report_data(m, m.at([[0.0, 0.0]])), key="configuration", got=(1,))
+    refuses(lambda: report(m, c, of=["nose"]), kic.UnknownNameError)
 
 
 # --- processes
@@ -835,13 +763,12 @@ def test_help_and_list_load_no_compiler():
 
 @pytest.mark.slow
 def test_closed_pipe_is_not_an_error():
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     for unbuffered in ("", "1"):
         with subprocess.Popen(
             [sys.executable, "-m", "kic", "schema"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": unbuffered},
+            env=HERE | {"PYTHONUNBUFFERED": unbuffered},
         ) as process:
             process.stdout.close()
             assert process.stderr.read() == b""
@@ -884,7 +811,6 @@ def test_closed_pipe_sets_the_exit_code():
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_an_interruption_is_one_line():
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     # a suite that runs in the background may ignore the signal, and its processes with it
     code = (
         "import kic.report.report, signal, sys, time\n"
@@ -898,7 +824,7 @@ def test_an_interruption_is_one_line():
         [sys.executable, "-W", "ignore", "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": path},
+        env=HERE,
     ) as process:
         assert process.stdout.readline() == b"now\n"
         process.send_signal(signal.SIGINT)
@@ -999,7 +925,6 @@ def test_completion_scripts(name):
     program = shutil.which(name)
     if program:
         assert subprocess.run([program, "-n", "-c", script], capture_output=True).returncode == 0
-    assert "is not one of" in run("completion", "tcsh", code=2)
 
 
 @pytest.mark.slow
@@ -1038,22 +963,13 @@ def test_streams_that_know_few_letters():
 def test_simulate_shows_and_takes_actuators(tmp_path):
     """Efforts, rates and powers of actuators in any number, and a sampled controller."""
     m = kic.load("walking-machine")
-    line = (
-        "simulate",
-        "walking-machine",
-        "--effort",
-        "B1=5,C1=-5,B2=1,C2=2",
-        "--for",
-        "0.02",
-        "--samples",
-        "3",
-    )
-    told = json.loads(run(*line, "--json"))
+    line = "simulate walking-machine --effort B1=5,C1=-5,B2=1,C2=2 --for 0.02 --samples 3"
+    told = json.loads(run_line(f"{line} --json"))
     expected = m.simulate([0.0, 0.01, 0.02], effort={"B1": 5.0, "C1": -5.0, "B2": 1.0, "C2": 2.0})
     assert told["actuators"] == ["B1", "C1", "B2", "C2"]
     for key in ("actuator_effort", "actuator_rate", "actuator_power"):
         assert told[key] == getattr(expected, key).tolist()
-    shown = run(*line, "--of", "efforts,rates,powers")
+    shown = run_line(f"{line} --of efforts,rates,powers")
     for name in told["actuators"]:
         assert all(f"{name}.{what}" in shown for what in ("effort (N m)", "rate (rad/s)", "power (W)"))
     assert "actuators, at most" in shown
@@ -1087,10 +1003,8 @@ def test_simulate_shows_and_takes_actuators(tmp_path):
             ("--controller", str(tmp_path / "hold.py"), "--sample-time", "-1"),
             "--sample-time must be a positive",
         ),
-        (("--sample-time", "1"), "requires --controller"),
         (("--controller", str(tmp_path / "none.py"), "--sample-time", "1"), "FileNotFoundError"),
         (("--controller", f"{tmp_path / 'hold.py'}:third", "--sample-time", "1"), "has no 'third'"),
         (("--controller", str(tmp_path / "hold.py")), "--sample-time must be given for 'controller'"),
-        (("--effort", "nose=1"), "No part 'nose'"),
     ):
         assert message in run("simulate", "four-bar", *words, code=1)
