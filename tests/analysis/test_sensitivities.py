@@ -139,15 +139,9 @@ def test_pendulum_by_the_names_of_the_drawing() -> None:
     )
     m = kic.Mechanism("pendulum", [rod], [pin], gravity=(0, -9.81, 0))
     names = [
-        "rod.mass",
-        "rod.com.x",
-        "rod.inertia.zz",
-        "A.at.x",
-        "A.axis.z",
-        "A.stiffness",
-        "A.rest",
+        "rod.mass", "rod.com.x", "rod.inertia.zz", "A.at.x", "A.axis.z", "A.stiffness", "A.rest",
         "gravity.y",
-    ]
+    ]  # fmt: skip
     I = m.sensitivity(lambda m: m.at([0.3]).dynamics().I, names)[:, 0, 0]
     assert np.allclose(I, [0.17, 2 * 2.0 * 0.4, 1, -2 * 2.0 * 0.4, 0, 0, 0, 0], rtol=1e-14, atol=1e-14)
     load = m.sensitivity(lambda m: m.at([0.3]).dynamics().load, names)[:, 0]

@@ -232,12 +232,9 @@ def test_velocity_products_that_cancel_with_offsets() -> None:
     c = velocity_product_coefficients(leg, q)
     P = leg.mechanism().at(q).dynamics().P
     for product, torque, (a, b) in [
-        ("w1w2", 1, (0, 1)),
-        ("w3w1", 1, (0, 2)),
-        ("w1w2", 2, (0, 1)),
-        ("w2w3", 2, (1, 2)),
+        ("w1w2", 1, (0, 1)), ("w3w1", 1, (0, 2)), ("w1w2", 2, (0, 1)), ("w2w3", 2, (1, 2)),
         ("w3w1", 2, (0, 2)),
-    ]:
+    ]:  # fmt: skip
         assert np.abs(c[product][:, torque]).max() < 1e-14 * np.abs(P).max()
         assert np.abs(P[:, torque, a, b]).max() < 1e-14 * np.abs(P).max()
     # the cancelling terms ∂I_12/∂θ₃ and ∂I_13/∂θ₂ are equal and not zero

@@ -442,14 +442,8 @@ def test_batches(batch: tuple[int, ...]) -> None:
     J = rng.normal(size=(12, 2))
     grip = kic.grip_forces(c, w, jacobian=J, effort_limits=[1e3, 1e3])
     shapes = {
-        "force": 12,
-        "margin": 4,
-        "normal": 4,
-        "effort": 2,
-        "wrench": 6,
-        "effort_min": 2,
-        "effort_max": 2,
-    }
+        "force": 12, "margin": 4, "normal": 4, "effort": 2, "wrench": 6, "effort_min": 2, "effort_max": 2,
+    }  # fmt: skip
     assert {name: getattr(grip, name).shape for name in shapes} == {k: (*batch, n) for k, n in shapes.items()}
     for a, tail in ((grip.on_body[0], (4, 3)), (kic.largest_load(c, [1, 0, 0, 0, 0, 0], w), ())):
         assert a.shape == (*batch, *tail)

@@ -22,17 +22,9 @@ SKIPPED = ("sensor", "extension", "custom", "visual", "statistic")
 FAST = (("option", "flag"),)
 # attributes without a valid value among those that are tried
 UNTRIED = {
-    "builtin",
-    "face",
-    "file",
-    "hfield",
-    "cranklength",
-    "cranksite",
-    "input",
-    "refsite",
-    "site",
+    "builtin", "face", "file", "hfield", "cranklength", "cranksite", "input", "refsite", "site",
     "slidersite",
-}
+}  # fmt: skip
 # remarks on elements that are ignored as a whole with all their attributes, and the answers they are part of
 IGNORED = {
     "control laws are ignored": {"effort"},  # actuators are ideal motors

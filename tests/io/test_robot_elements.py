@@ -235,19 +235,11 @@ def fingerprint(m: kic.Mechanism) -> str:
     numbers += [np.asarray(c.value(x)) for joint in m.joints for x in joint.valued]
     laws = [
         (
-            j.name,
-            j.type,
-            j.stiffness,
-            j.rest,
-            j.damping,
-            j.armature,
-            j.friction,
-            j.limits,
-            j.effort_limits,
-            j.rate_limits,
+            j.name, j.type, j.stiffness, j.rest, j.damping, j.armature, j.friction, j.limits,
+            j.effort_limits, j.rate_limits,
         )
         for j in m.joints
-    ]
+    ]  # fmt: skip
     texts = [m.name, laws, m.frames, m.bodies, m.motors, m.gravity, [(x.name, x.ratios) for x in m.couplings]]
     return repr(texts) + " ".join(np.array2string(np.asarray(x) + 0.0, precision=9) for x in numbers)
 

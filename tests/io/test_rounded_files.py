@@ -264,13 +264,10 @@ def door(joint: str, closing: str, digits: int, seed: int, arms: bool) -> kic.Me
 @pytest.mark.parametrize(
     ("joint", "closing"),
     [
-        ("continuous", "revolute"),
-        ("continuous", "spherical"),
-        ("continuous", "cylindrical"),
-        ("prismatic", "prismatic"),
-        ("prismatic", "cylindrical"),
+        ("continuous", "revolute"), ("continuous", "spherical"), ("continuous", "cylindrical"),
+        ("prismatic", "prismatic"), ("prismatic", "cylindrical"),
     ],
-)
+)  # fmt: skip
 def test_loops_of_redundant_conditions_alone_move(joint: str, closing: str, digits: int, arms: bool) -> None:
     """Doors on two hinges, drawers on two rails: the second joint holds nothing that the first does not."""
     for seed in range(4):

@@ -641,15 +641,12 @@ def test_moments_about_other_places() -> None:
 @pytest.mark.parametrize(
     "kinds",
     [
-        "R universal spherical R cylindrical",
-        "spherical P universal R prismatic",
-        "planar R spherical universal fixed",
-        "R spherical cylindrical P universal",
-        "planar R cylindrical planar planar",
-        "spherical cylindrical R universal spherical",
+        "R universal spherical R cylindrical", "spherical P universal R prismatic",
+        "planar R spherical universal fixed", "R spherical cylindrical P universal",
+        "planar R cylindrical planar planar", "spherical cylindrical R universal spherical",
         "universal P fixed spherical revolute R",
     ],
-)
+)  # fmt: skip
 def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     """A chain whose last joint ties it to ground again; then the same with its joints in another order."""
     rng = np.random.default_rng(len(kinds))

@@ -27,13 +27,9 @@ def freeman() -> kic.Mechanism:
     """The arm of the reference, whose every motor moves every joint."""
     N = np.linalg.inv(np.array(CASE["G_drive"]))
     keys = {
-        "inertia": "I_rotor",
-        "damping": "B_q",
-        "resistance": "R_q",
-        "inductance": "L_q",
-        "torque_constant": "C_M",
-        "speed_constant": "C_E",
-    }
+        "inertia": "I_rotor", "damping": "B_q", "resistance": "R_q", "inductance": "L_q",
+        "torque_constant": "C_M", "speed_constant": "C_E",
+    }  # fmt: skip
     motors = [
         kic.Motor(f"M{k}", ["j1", "j2", "j3"], ratios=N[k], **{key: CASE[of][k] for key, of in keys.items()})
         for k in range(3)
@@ -73,19 +69,9 @@ def test_voltages_of_the_source() -> None:
 def test_every_source_number_is_tested() -> None:
     """Keys of the reference: inputs, and numbers compared in the two tests above."""
     given = {
-        "chain",
-        "G_drive",
-        "L_q",
-        "R_q",
-        "C_E",
-        "C_M",
-        "I_rotor",
-        "B_q",
-        "phi",
-        "phid",
-        "phidd",
+        "chain", "G_drive", "L_q", "R_q", "C_E", "C_M", "I_rotor", "B_q", "phi", "phid", "phidd",
         "P_local",
-    }
+    }  # fmt: skip
     said = {"q_kind", "note"}
     compared = {"i", "V", "F", "Gin", "dT_dphi", "dT_dphid", "I_star_with_rotor"}
     assert set(CASE) == given | said | compared | {"Fhat_corrected", "Fhat_reference_independent"}
@@ -93,13 +79,9 @@ def test_every_source_number_is_tested() -> None:
 
 def geared(rng: np.random.Generator, m: kic.Mechanism, joints: list[str], **more) -> kic.Mechanism:
     numbers = {
-        "inertia": 3e-3,
-        "damping": 2e-3,
-        "resistance": 1.5,
-        "inductance": 2e-2,
-        "torque_constant": 0.05,
+        "inertia": 3e-3, "damping": 2e-3, "resistance": 1.5, "inductance": 2e-2, "torque_constant": 0.05,
         "speed_constant": 0.06,
-    } | more
+    } | more  # fmt: skip
     return replace(
         m,
         motors=[
@@ -130,14 +112,10 @@ def nonlinear(c, v, current, voltage, train, wrt=None):
 @pytest.mark.parametrize(
     ("name", "joints", "wrt"),
     [
-        ("puma560", None, None),
-        ("puma560", None, ["link6"]),
-        ("five-bar", ["D", "A"], None),
-        ("four-bar", ["D"], None),
-        ("four-bar", ["A"], ["tip.x"]),
-        ("three-rrr", None, None),
+        ("puma560", None, None), ("puma560", None, ["link6"]), ("five-bar", ["D", "A"], None),
+        ("four-bar", ["D"], None), ("four-bar", ["A"], ["tip.x"]), ("three-rrr", None, None),
     ],
-)
+)  # fmt: skip
 def test_motors_and_mechanism_by_complex_step(name: str, joints, wrt) -> None:
     """A and B against complex steps of the nonlinear equations, about a motion with its own currents."""
     rng = np.random.default_rng(len(name))
@@ -237,14 +215,8 @@ def test_outputs() -> None:
         outputs=["tool.x", "tool.rate", "link6.wy", "elbow", "M1.current"]
     )
     assert s.outputs == (
-        "tool.x",
-        "tool.x.rate",
-        "tool.y.rate",
-        "tool.z.rate",
-        "link6.wy",
-        "elbow",
-        "M1.current",
-    )
+        "tool.x", "tool.x.rate", "tool.y.rate", "tool.z.rate", "link6.wy", "elbow", "M1.current",
+    )  # fmt: skip
     A, h = tree_rates(c), 1j * STEP
     want = np.zeros_like(s.C)
     for k in range(12):
