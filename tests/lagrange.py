@@ -16,9 +16,21 @@ import kic
 
 # central differences: errors of 1e-24, of rounding at third order too
 STEP = mp.mpf(10) ** -12
+M = mp.mpf
 
 Motion = Callable[[np.ndarray], dict[str, np.ndarray]]
 Map = Callable[[np.ndarray], np.ndarray]
+
+
+def unit(angle: mp.mpf) -> mp.mpc:
+    return mp.mpc(mp.cos(angle), mp.sin(angle))
+
+
+def circles(p: mp.mpc, rp: object, q: mp.mpc, rq: object, side: int) -> mp.mpc:
+    """The point at distances rp from p and rq from q, left (side 1) or right (-1) of the way from p to q."""
+    L = abs(q - p)
+    along = (M(rp) ** 2 - M(rq) ** 2 + L**2) / (2 * L)
+    return p + mp.mpc(along, side * mp.sqrt(M(rp) ** 2 - along**2)) * (q - p) / L
 
 
 def turn(at: Sequence, axis: Sequence, angle: object) -> np.ndarray:

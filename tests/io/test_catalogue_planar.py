@@ -1,22 +1,19 @@
-"""The planar linkages of the catalogue, against closed forms of their geometry.
+"""The planar linkages of the catalogue: what each is for, and legs against circles of 60 digits.
 
-Places come from intersecting circles with 60 digits, their slopes from differences there; masses and moments
-are put on them by Lagrange's equations. Nothing of that uses kic. Every order by complex step, constraint
-forces and other cuts of the loops are the business of `test_closed_models` and its neighbours, where these
-models are cases.
+The motion and the dynamics of those of one freedom are tested beside the mechanisms in space.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
 import mpmath as mp
 import numpy as np
 import pytest
+from lagrange import M, circles, unit
 from raising import raises, refuses
 from sampling import mismatch
 from scipy.optimize import brentq
@@ -25,18 +22,6 @@ import kic
 from kic.configuration import Configuration
 
 DIGITS = 60
-M = mp.mpf
-
-
-def unit(angle: mp.mpf) -> mp.mpc:
-    return mp.mpc(mp.cos(angle), mp.sin(angle))
-
-
-def circles(p: mp.mpc, rp: object, q: mp.mpc, rq: object, side: int) -> mp.mpc:
-    """The point at distances rp from p and rq from q, left (side 1) or right (-1) of the way from p to q."""
-    L = abs(q - p)
-    along = (M(rp) ** 2 - M(rq) ** 2 + L**2) / (2 * L)
-    return p + mp.mpc(along, side * mp.sqrt(M(rp) ** 2 - along**2)) * (q - p) / L
 
 
 def slopes(f: Callable[[mp.mpf], np.ndarray], x: object = 0) -> list[np.ndarray]:
@@ -45,86 +30,6 @@ def slopes(f: Callable[[mp.mpf], np.ndarray], x: object = 0) -> list[np.ndarray]
         h = M(10) ** -12
         a, b, c, d, e = (f(M(x) + k * h) for k in (-2, -1, 0, 1, 2))
         return [c, (d - b) / (2 * h), (d - 2 * c + b) / h**2, (e - 2 * d + 2 * b - a) / (2 * h**3)]
-
-
-def flat(point: mp.mpc) -> list[float]:
-    return [float(point.real), float(point.imag), 0.0]
-
-
-# --- one freedom
-
-
-class Linkage(NamedTuple):
-    """Places by name as functions of the crank's angle, and the two that each body joins."""
-
-    places: Callable[[mp.mpf], dict[str, mp.mpc]]
-    bodies: dict[str, str]
-    points: dict[str, str]
-    angles: tuple[float, ...]
-
-
-def watt(angle: mp.mpf) -> dict[str, mp.mpc]:
-    B, C = M("1.8") * unit(angle), 3 * unit(angle)
-    F = mp.mpc("4.5", "-0.9")
-    E = circles(B, "0.9", F, "2.7", -1)
-    return {"A": mp.mpc(0), "B": B, "C": C, "D": E + C - B, "E": E, "F": F, "P": (2 * B + 3 * E) / 5}
-
-
-def stephenson(angle: mp.mpf) -> dict[str, mp.mpc]:
-    B, D, O = unit(angle) / 10, mp.mpc("0.2"), mp.mpc("-0.041", "-0.034")
-    C = circles(B, "0.25", D, "0.25", 1)
-    E = C + (B - C) * unit(-mp.pi / 3)
-    return {"A": mp.mpc(0), "B": B, "C": C, "D": D, "E": E, "F": circles(O, "0.15", E, "0.272", -1), "O": O}
-
-
-def peaucellier(angle: mp.mpf) -> dict[str, mp.mpc]:
-    C = mp.mpc("0.1625")
-    P = C + C * unit(angle)
-    A, B = (circles(mp.mpc(0), "0.37", P, "0.15", side) for side in (1, -1))
-    return {"O": mp.mpc(0), "C": C, "P": P, "A": A, "B": B, "Q": A + B - P}
-
-
-def jansen(angle: mp.mpf) -> dict[str, mp.mpc]:
-    P, B = mp.mpc("-0.38", "-0.078"), M("0.15") * unit(angle)
-    X = circles(P, "0.415", B, "0.5", 1)
-    Y = circles(P, "0.401", X, "0.558", 1)
-    Z = circles(P, "0.393", B, "0.619", -1)
-    W = circles(Z, "0.367", Y, "0.394", 1)
-    foot = circles(Z, "0.49", W, "0.657", 1)
-    return {"A": mp.mpc(0), "P": P, "B": B, "X": X, "Y": Y, "Z": Z, "W": W, "foot": foot}
-
-
-LINKAGES = {
-    "watt-parallel-motion": Linkage(
-        watt,
-        {"beam": "AC", "back_link": "BE", "main_link": "CD", "parallel_bar": "ED", "radius_bar": "EF"},
-        {"pump": "P", "piston": "D"},
-        (0.0, 0.3, -0.27),
-    ),
-    "stephenson-six-bar": Linkage(
-        stephenson,
-        {"crank": "AB", "coupler": "BC", "rocker": "DC", "link": "EF", "output": "OF"},
-        {"pin": "F", "tip": "E"},
-        (0.4, 2.0, 3.1, 3.9, 5.5),
-    ),
-    "peaucellier": Linkage(
-        peaucellier,
-        {"OA": "OA", "OB": "OB", "AP": "AP", "BP": "BP", "AQ": "AQ", "BQ": "BQ", "crank": "CP"},
-        {"inverse": "P", "tracer": "Q"},
-        (0.0, 1.2, -0.7, -1.6),
-    ),
-    "jansen-leg": Linkage(
-        jansen,
-        {"crank": "AB", "upper": "PX", "rod_j": "BX", "rod_k": "BZ", "rod_c": "PZ", "rod_f": "YW"}
-        | {"shank": "ZW"},
-        {"foot": "foot"},
-        (0.1, 1.3, 2.6, 3.6, 5.2),
-    ),
-}  # fmt: skip
-everywhere = pytest.mark.parametrize(
-    ("name", "k"), [(n, k) for n in LINKAGES for k in range(len(LINKAGES[n].angles))]
-)
-each = pytest.mark.parametrize("name", LINKAGES)
 
 
 def member(c: Configuration, k: int) -> Configuration:
@@ -138,106 +43,7 @@ def led(m: kic.Mechanism, angle: float) -> Configuration:
     return member(m.path({crank: np.linspace(m.at().value(crank), angle, 100)}), -1)
 
 
-@cache
-def posture(name: str, k: int) -> tuple[kic.Mechanism, Configuration, float]:
-    """Return a linkage continued from its reference configuration to one of its angles."""
-    m, angle = kic.load(name), LINKAGES[name].angles[k]
-    return m, led(m, angle), angle
-
-
-@each
-def test_reference_configuration_closes(name: str) -> None:
-    """Every hinge is drawn where the lengths put it, to the last digit but one."""
-    m = kic.load(name)
-    with mp.workdps(DIGITS):
-        drawn = LINKAGES[name].places(M(float(m.at().value(m.coordinates[0]))))
-    for joint in m.joints:
-        place = drawn[joint.name if joint.name in drawn else joint.name[0]]
-        assert np.abs(np.array(joint.at) - flat(place)).max() < 1e-14 * max(1, abs(place))
-
-
-def places_of(m: kic.Mechanism, name: str) -> Callable[[mp.mpf], np.ndarray]:
-    """Centres of the bodies, points, and turns of the bodies from the drawing, as functions of the crank."""
-    of = LINKAGES[name]
-    with mp.workdps(DIGITS):
-        drawn = of.places(M(float(m.at().value(m.coordinates[0]))))
-
-    def ends(at: dict[str, mp.mpc], body: str) -> tuple[mp.mpc, mp.mpc]:
-        one, two = of.bodies[body]
-        return at[one], at[two] - at[one]
-
-    def everything(angle: mp.mpf) -> np.ndarray:
-        at, centres, turns = of.places(angle), [], []
-        for body in m.bodies:
-            (p, d), (p0, d0) = ends(at, body.name), ends(drawn, body.name)
-            centres.append(p + (mp.mpc(*map(M, body.com[:2])) - p0) * d / d0)
-            turns.append(d / d0)
-        return np.array([*centres, *(at[p] for p in of.points.values()), *turns], dtype=object)
-
-    return everything
-
-
-def turning(u: list[np.ndarray]) -> list[np.ndarray]:
-    """Derivatives of angles from those of the unit vectors that they turn."""
-    one, two, three = (np.array([mp.im(x) for x in du / u[0]]) for du in u[1:])
-    return [one, two, three + one**3]
-
-
-def real(x: np.ndarray) -> np.ndarray:
-    return np.array([[mp.re(v), mp.im(v)] for v in x]).astype(float)
-
-
-@everywhere
-def test_places_and_orders_from_circles(name: str, k: int) -> None:
-    m, c, angle = posture(name, k)
-    n, points = len(m.bodies), list(LINKAGES[name].points)
-    u = slopes(places_of(m, name), angle)
-    for row, part in enumerate([*(b.name for b in m.bodies), *points]):
-        found = c.coefficients([f"{part}.x", f"{part}.y"], order=3)
-        assert np.abs(found.values - real(u[0][[row]])[0]).max() < 1e-13 * (1 + np.abs(found.values).max())
-        for T, exact in zip(found.tensors, u[1:], strict=True):
-            whole = real(exact[: n + len(points)])
-            assert np.abs(T.ravel() - whole[row]).max() < 1e-11 * np.abs(whole).max(), part
-    angles = c.coefficients([f"{b.name}.angle" for b in m.bodies], order=3)
-    for T, exact in zip(angles.tensors, turning([x[-n:] for x in u]), strict=True):
-        # angles per angle: of an order that vanishes by symmetry only round-off is left
-        assert np.abs(T.ravel() - exact.astype(float)).max() < 1e-11 * max(1.0, np.abs(exact).max())
-
-
-@everywhere
-def test_dynamics_by_lagrange(name: str, k: int) -> None:
-    """I* = Σ m |v|² + J ω², P* half its slope, the load what the weight gives up."""
-    m, c, angle = posture(name, k)
-    n = len(m.bodies)
-    u = slopes(places_of(m, name), angle)
-    v, a = (real(x[:n]) for x in u[1:3])
-    w, dw = (x.astype(float) for x in turning([x[-n:] for x in u])[:2])
-    mass, J = np.array([b.mass for b in m.bodies]), np.array([b.inertia[2][2] for b in m.bodies])
-    d = c.dynamics()
-    inertia = mass @ (v * v).sum(axis=1) + J @ (w * w)
-    assert d.I[0, 0] == pytest.approx(inertia, rel=1e-12)
-    P = mass @ (v * a).sum(axis=1) + J @ (w * dw)
-    size = mass @ np.abs(v * a).sum(axis=1) + J @ np.abs(w * dw)
-    assert abs(d.P[0, 0, 0] - P) < 1e-12 * max(size, inertia)
-    assert abs(d.load[0] + 9.81 * mass @ v[:, 1]) < 1e-12 * 9.81 * mass @ np.abs(v[:, 1])
-
-
-@each
-@pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
-def test_results_for_batches(name: str, batch: tuple[int, ...]) -> None:
-    m = kic.load(name)
-    angles = m.at().value(m.coordinates[0]) + 0.1 * np.random.default_rng(1).normal(size=(*batch, 1))
-    c = m.at(angles)
-    tip = list(LINKAGES[name].points)[-1]
-    u, d = c.coefficients(tip, order=3), c.dynamics()
-    assert (u.D.shape, d.P.shape) == ((*batch, 3, 1, 1, 1), (*batch, 1, 1, 1))
-    for index in np.ndindex(batch):
-        alone = m.at(angles[index])
-        assert np.abs(u.D[index] - alone.coefficients(tip, order=3).D).max() < 1e-11 * np.abs(u.D).max()
-        assert mismatch(d.I[index], alone.dynamics().I) < 1e-12
-
-
-# --- what each is for
+# --- what each of one freedom is for
 
 
 def test_watts_point_and_its_larger_copy() -> None:
