@@ -25,8 +25,6 @@ WITHOUT_RESULT = {
     "AssemblyModes.grasp", "AssemblyModes.to_html", "ExportedMap.to_sympy", "joint_order", "Simulation.load",
 }  # fmt: skip
 ARM, BAR = kic.load("horn-two-link"), kic.load("four-bar")
-HOLD = kic.controllers.GravityCompensation(ARM)
-MASKED = np.ma.array([0.0, 1.0], mask=[True, False])
 
 
 @pytest.fixture(autouse=True)
@@ -83,57 +81,6 @@ def test_errors_name_the_argument() -> None:
     """An object, text, NaN, a wrong length or an unknown name as any argument of any public callable."""
     assert len(wrong_arguments.questions()) > 1000
     assert list(wrong_arguments.search()) == []
-
-
-KNOWN = {
-    "ragged secondary motion": lambda: kic.load("planar-4r").at().resolve_redundancy(
-        "tip", [0.1, 0.1], secondary=([1.0, [2.0]], 1.0)
-    ),
-    "efforts of another batch": lambda: kic.load("four-bar-motor").at().linearize(
-        effort=np.zeros((3, 1)), qd=np.zeros((2, 1))
-    ),
-    "deviations of another batch": lambda: ARM.at().linearize().inverse_dynamics(
-        np.ones((3, 2)), np.ones((4, 2))
-    ),
-    "deviations and efforts of another batch": lambda: ARM.at().linearize().forward_dynamics(
-        np.ones((3, 2)), effort=np.ones((4, 2))
-    ),
-    "one coordinate twice": lambda: ARM.at().operational_space(["shoulder", "shoulder"]),
-    "spline in no time": lambda: kic.trajectory.spline([[0.0], [1.0]], [0.0, 1e-200], degree=7),
-    "dates": lambda: ARM.at().dynamics().kinetic_energy(np.array([np.datetime64("2020-01-01")], object)),
-    "metrics in an array": lambda: BAR.sweep({"A": [1.0]}, np.ones((2, 2)), progress=False),
-    "name in an array": lambda: kic.Body(np.ones(2)),
-    "endless starts": lambda: BAR.assembly_modes({"A": 1.2}, starts=10**400),
-    "endless samples": lambda: kic.trajectory.quintic([0, 0], [1, 1], 1.0).on(ARM, 2**63),
-    "tolerance of 10": lambda: BAR.simulate(0.02, near=BAR.at(), integrator=kic.Integrator(rtol=10)),
-    "huge speed": lambda: kic.trajectory.fastest(
-        kic.trajectory.line([0.0, 0.0], [1.0, 1.0]), ARM, acceleration_limits=[1.0, 1.0], end_speed=1e200
-    ),
-    "tiny limits": lambda: BAR.at({"A": 1.0}).distribute([0.3], actuators=["A"], effort_limits=1e-320),
-    "symbol in a polynomial": lambda: (
-        BAR.export.actuation_map("B")
-        .to_polynomial(limits={"A": (0.8, 1.1)}, degree=1)
-        .J(np.array([sympy.Symbol("x")]))
-    ),
-    "masked rates": lambda: ARM.prepare.inverse_dynamics()(ARM.at().state, MASKED, np.zeros(2)),
-    "masked accelerations of an output": lambda: ARM.prepare.motion("tip")(
-        ARM.at().state, np.zeros(2), MASKED
-    ),
-    "infinite measurement": lambda: HOLD(0.0, (np.array([np.inf, 0.0]), np.zeros(2))),
-    "complex measurement": lambda: HOLD(0.0, (np.array([1j, 0.0]), np.zeros(2))),
-    "masked measurement": lambda: HOLD(0.0, (MASKED, np.zeros(2))),
-    "huge measurement": lambda: HOLD(0.0, ([10**400, 0.0], np.zeros(2))),
-    "huge limits": lambda: kic.Joint("A", "revolute", ("ground", "b"), effort_limits=[0, 10**400]),
-    "masked limits": lambda: kic.DHRow("A", "b", limits=np.ma.array([0.0, 1.0], mask=[True, False])),
-    "huge lengths": lambda: kic.linkages.chebyshev(coupler=1e155),
-    "a number in place of a mechanism": lambda: kic.sensitivity(lambda x: 1.0, lambda m: m.at(), []),
-    "huge rates": lambda: ARM.at().dynamics().inverse_dynamics([1e200, 0.0], [0.0, 0.0]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", KNOWN)
-def test_known_odd_arguments(what: str) -> None:
-    refuses(lambda: KNOWN[what](), kic.KicError)
 
 
 @pytest.mark.filterwarnings("error")

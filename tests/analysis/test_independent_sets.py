@@ -7,8 +7,8 @@ from math import comb
 
 import numpy as np
 import pytest
-from linkages import closed_gap, parallelogram, rigid
-from raising import raises, refuses
+from linkages import closed_gap
+from raising import refuses
 
 import kic
 from kic.analysis import input_sets
@@ -230,32 +230,6 @@ def test_coordinates_of_open_arms() -> None:
     length = arm._model.length
     G = c.coefficients(["tip.x", "tip.y"], order=1).G / length
     assert tip.worst == pytest.approx(np.linalg.svd(G, compute_uv=False)[-1], rel=1e-12)
-
-
-def test_errors() -> None:
-    m = kic.load("five-bar")
-    refuses(lambda: rigid().mobility().independent_sets(), mobility=0)
-    refuses(lambda: m.mobility().independent_sets(count=0), key="count")
-    refuses(lambda: m.mobility().independent_sets(count=True), key="count")
-    refuses(lambda: m.mobility().independent_sets(of=["A", "F"]), kic.UnknownNameError, name="F")
-    refuses(lambda: m.mobility().independent_sets(of=["A", "A"]), key="of", mobility=2, count=1)
-    refuses(lambda: m.mobility().independent_sets(of=[]), key="of", mobility=2, count=0)
-    refuses(lambda: m.mobility().independent_sets({"A": 1.0}), key="configuration")
-    refuses(lambda: m.mobility().independent_sets(kic.load("four-bar").at()), key="configuration")
-    refuses(lambda: m.mobility().independent_sets(m.at({"A": np.zeros(0), "E": 1.5})), key="configuration")
-    arm = kic.load("horn-two-link")
-    with raises(kic.InputError, key="configuration", got=complex):
-        arm.mobility().independent_sets(arm.at(np.array([0.1, 0.2 + 1e-30j])))
-    refuses(lambda: m.mobility().independent_sets(of=["tip.z", "A"]), kic.SingularError, among=("tip.z", "A"))
-    rods = kic.load("five-rod-suspension")
-    rod = next(iter(rods._fixed_distances))
-    refuses(lambda: rods.mobility().independent_sets(of=["hub.1", rod]), name="camber_rod")
-
-
-def test_bifurcations_have_no_set() -> None:
-    m = parallelogram()
-    flat = m.at({"A": [0.5, 1e-12]}, near=m.at())
-    refuses(lambda: m.mobility().independent_sets(flat), kic.SingularError, dof=1, failed=[(1,)])
 
 
 def test_zero_distance_has_no_rates() -> None:

@@ -884,46 +884,6 @@ def test_numbers_that_are_not_drawn() -> None:
     refuses(lambda: massless.sensitivity(answer, "rod.mass"), kic.ModelError, key="com")
 
 
-WRONG = [
-    ({"of": 3}, "`of` must be a function of a mechanism, got 3"),
-    ({"parameters": 3}, "`parameters` must be names of numbers"),
-    ({"parameters": [3]}, "`parameters` must be names of numbers"),
-    ({"parameters": {3: 1.0}}, "`parameters` must be names of numbers"),
-    ({"parameters": {"B.at.x": "much"}}, "Weights in `parameters` must be numbers"),
-    ({"parameters": {"B.at.x": [1, 2]}}, "Weights in `parameters` must be numbers"),
-    ({"parameters": {"B.at.x": 1j}}, "Weights in `parameters` must be numbers"),
-    ({"parameters": {"B.at.x": 0.0}}, "Weights in `parameters` must not all be zero"),
-    ({"parameters": {}}, "Weights in `parameters` must not all be zero"),
-    ({"of": lambda m: np.abs(m.at().value("D"))}, "`of` returned real numbers"),
-    ({"of": lambda m: np.linalg.norm(m.at().value("tip"))}, "write norms as np.sqrt(v @ v)"),
-    ({"of": lambda m: 1.0}, "does not use the mechanism it is given"),
-    ({"of": lambda m: m.at().value("D").real > 0}, "`of` returned real numbers"),
-    ({"of": lambda m: m.at().coefficients("tip")}, "Return one of its arrays, such as .G or .I"),
-    ({"of": lambda m: "wide"}, "`of` must return an array of numbers"),
-    ({"of": lambda m: m.at().joint_forces()}, "joint_forces() of 'four-bar' needs real numbers"),
-    (
-        {"of": lambda m: m.at().pose("coupler")},
-        "pose() of 'four-bar' needs real numbers and cannot propagate the complex step",
-    ),
-    ({"of": lambda m: m.prepare.position()}, "prepare.position() of 'four-bar' needs real numbers"),
-    ({"of": lambda m: m.mobility().independent_sets()[0].worst}, "`of` returned real numbers"),
-    (
-        {"of": lambda m: m.path({"A": [1.2, 1.3]}).singularities()},
-        "singularities() needs real numbers, got",
-    ),
-    (
-        {"of": lambda m: m.prepare.coefficients("tip")(kic.load("four-bar").at().state)},
-        "'four-bar' carries the complex step of a sensitivity",
-    ),
-]
-
-
-@pytest.mark.parametrize(("wrong", "message"), WRONG)
-def test_invalid_arguments_of_all_kinds_raise(wrong: dict, message: str) -> None:
-    right = {"of": lambda m: m.at().value("D"), "parameters": ["B.at.x"]}
-    refuses(lambda: kic.load("four-bar").sensitivity(**{**right, **wrong}), text=message)
-
-
 WRONGLY_MADE = [
     ({"of": 3}, "`of` must be a function of a mechanism, got 3"),
     ({"make": 3}, "`make` must be a function that returns a mechanism for given numbers, got 3"),

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sympy as sp
 from classic_arms import BATCHES, generic_revolute_arm, random_puma
 from raising import raises, refuses
 from sampling import STEP, random_tree, solved
@@ -410,11 +409,6 @@ def test_effort_deviation_of_one_configuration() -> None:
     assert arm.without("H_tran").effort_deviation(np.ones((5, 6)), np.zeros(6)).error.shape == (5, 6)
 
 
-def test_effort_deviation_of_symbols_raises() -> None:
-    symbolic = split(kic.load("horn-two-link").at(sp.symbols("q1:3")))
-    refuses(lambda: symbolic.without("G").effort_deviation([0.0, 0.0], [0.0, 0.0]), key="motion")
-
-
 def test_summaries(motion) -> None:
     arm, qd, qdd = motion
     text = arm.simplified().summary().text()
@@ -454,11 +448,6 @@ def test_invalid_simplifications_raise() -> None:
     arm = split(kic.load("lee-puma").at([0.3] * 6))
     for n_major in (0, 7, True, 2.5):
         refuses(lambda n_major=n_major: arm.simplified(n_major), key="n_major")
-
-
-def test_split_without_inertia_raises() -> None:
-    bare = kic.from_dh("bare", [kic.DHRow("A", "link")], convention="freeman")
-    refuses(lambda: split(bare.at([0.0])), kic.InertiaError)
 
 
 @pytest.mark.parametrize("method", TABLE_1)

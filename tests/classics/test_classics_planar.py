@@ -760,12 +760,5 @@ def test_unreachable_targets_raise() -> None:
     assert caught.value.failed == [(0,), (1,), (2,)]
 
 
-def test_dynamics_without_masses_raises() -> None:
-    arm = ThreeLink(1.0, 1.0, 0.5, m2=1.0)
-    refuses(lambda: arm.dynamics(np.zeros(3)), kic.InertiaError, bodies=("m1", "m3"))
-    massless = TwoLink(1.0, 1.0, 1.0, 0.0)
-    refuses(lambda: massless.dynamics([0.0, 1.0]).forward_dynamics([0.0, 0.0], [1.0, 0.0]), kic.SingularError)
-
-
 def test_default_gravity_is_zero() -> None:
     assert (TwoLink(1, 1, 1, 1).dynamics([0.3, 0.2]).load == 0).all()

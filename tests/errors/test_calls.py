@@ -14,72 +14,12 @@ from raising import refuses
 
 import kic
 import kic.classics
-from kic import controllers, linkages, trajectory
 from kic.numerics.calls import COUNTERPARTS, explain, explained
 
 BAR = kic.load("four-bar")
 HERE = BAR.at({"A": 1.2})
 HAND = kic.load("two-finger-hand").add(*(kic.Motor(f"M{j}", [j]) for j in ("A1", "B1", "C1")))
 PLATFORM = kic.load("parallel-serial").chain("hand", through="A1")
-HINGE = ("A", "revolute", ("ground", "a"))
-
-WRONG = [
-    (lambda: kic.Body("a", ixx=1), "Body() has no argument `ixx`. Use `inertia`, principal moments or"),
-    (
-        lambda: kic.Body("a", 1.0),
-        "Body() takes 1 positional argument, got 2. Give others by name. Call Body(",
-    ),
-    (lambda: kic.Joint("A", "revolute", parent="ground"), "Use `bodies`, as (parent, child)."),
-    (lambda: kic.Joint(*HINGE, position=(0, 0, 0)), "Joint() has no argument `position`. Use `at`."),
-    (lambda: kic.Spring("s", ("a", "b"), length=2), "Spring() has no argument `length`. Use `rest`."),
-    (lambda: BAR.simulate(2, dt=0.01), "Use `t`, a duration or times, such as np.arange(0, 2, 0.01)."),
-    (lambda: BAR.simulate(2, tau=1.0), "Mechanism.simulate() has no argument `tau`. Use `effort`."),
-    (lambda: BAR.simulate(2, rtol=1e-6), "`rtol`. Use `integrator`, kic.Integrator(rtol=…). Call"),
-    (lambda: BAR.simulate(2, method="BDF"), "Use `integrator`, kic.Integrator(method=…)."),
-    (lambda: BAR.simulate(2, progress=True), "Use `integrator`, kic.Integrator(progress=…)."),
-    (
-        lambda: BAR.simulate(2, controller=len, sample_time=1e-3),
-        "Use `controller`, kic.controllers.Sampled(controller, time).",
-    ),
-    (lambda: BAR.simulate(2, current=[1.0]), "Use `voltage`, kic.Voltage(value, current=…)."),
-    (lambda: BAR.simulate(2, {"A": 1.0}), "takes 1 positional argument, got 2. Give others by name."),
-    (lambda: BAR.at(q=[1.2]), "Mechanism.at() has no argument `q`. Use `values`."),
-    (lambda: BAR.at(A=1.2), "Mechanism.at() has no argument `A`. Call Mechanism.at(values, *, near, limits"),
-    (lambda: kic.Mechanism("m", title="a four-bar"), "Use `info`, a dict of texts."),
-    (lambda: BAR.mobility().independent_sets(names="A"), "Use `of`."),
-    (lambda: controllers.Sampled(len, sample_time=0.1), "Use `time`."),
-    (lambda: kic.Voltage(voltage=6.0), "Use `value`."),
-    (lambda: BAR.export.dynamics(to="c"), "write m.export.dynamics(…).to_c(), without `to`."),
-    (
-        lambda: BAR.prepare("coefficients", of="tip"),
-        "Write m.prepare.coefficients(…). Available:",
-    ),
-    (
-        lambda: BAR.export("dynamics", to="c"),
-        "Write m.export.dynamics(…).to_c(). Available: actuation_map, coefficients,",
-    ),
-    (lambda: BAR.prepare.dynamics(order=2), "dynamics() has no argument `order`. Call Evaluators.dynamics("),
-    (lambda: HERE.inverse_dynamics(1.2, 2.0, 0.0), "The values are those of `Mechanism.at`."),
-    (lambda: HERE.forward_dynamics(1.0, torque=2.0), "Use `effort`."),
-    (lambda: HERE.coefficients("tip", oder=2), "has no argument `oder`. Use `order`."),
-    (
-        lambda: HERE.coefficients(),
-        "Configuration.coefficients() needs `of`. Call Configuration.coefficients(of",
-    ),
-    (lambda: HERE.coefficients("tip", of="tip"), "coefficients() got `of` twice, by position and by name."),
-    (lambda: controllers.ComputedTorque(BAR, None), "ComputedTorque() needs `kp` and `kd`."),
-    (
-        lambda: trajectory.quintic(1.2, 1.5),
-        "quintic() needs `duration`. Call quintic(start, end, duration, *,",
-    ),
-    (lambda: linkages.four_bar(1, 3.5, 3, 4), "four_bar() takes 0 positional arguments, got 4."),
-    (lambda: kic.from_dh("arm", []), "from_dh() needs `convention`."),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), WRONG)
-def test_wrong_arguments_name_those_of_kic(call: Callable[[], Any], message: str) -> None:
-    refuses(call, TypeError, text=message)
 
 
 def test_type_errors_from_within_pass() -> None:

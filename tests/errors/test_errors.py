@@ -215,58 +215,6 @@ def test_fields_of_parts(kind: type, key: str, type_: str) -> None:
             assert f"list of two {key}" in str(error) or f"name two different {key}" in str(error)
 
 
-GEOMETRY = [
-    ({"axis": (0, 0, 0)}, "axis", "Joint 'A': `axis` is zero; give a direction."),
-    ({"axis": (0, 0, 1e-200)}, "axis",
-        "`axis` must have a length between 1e-100 and 1e100 (it need not be 1), got (0.0, 0.0, 1e-200)"),
-    ({"axis": (1e300, 1e300, 0)}, "axis", "`axis` must have a length between 1e-100 and 1e100"),
-    ({"at": None}, "at", "Joint 'A': a revolute joint needs `at`, three numbers in world axes."),
-    ({"axis": None}, "axis", "a revolute joint needs `axis`"),
-    ({"axis2": (1, 0, 0)}, "axis2", "a revolute joint has no `axis2`; leave it out."),
-    ({"type": "prismatic", "axis": None}, "axis", "a prismatic joint needs `axis`"),
-    ({"type": "fixed"}, "axis", "a fixed joint has no `axis`; leave it out."),
-    ({"type": "spherical"}, "axis2", "needs `axis2`, three numbers in world axes. Give both axes, or none"),
-    ({"type": "free", "axis": None, "axis2": (1, 0, 0)}, "axis", "Give both axes, or none"),
-    ({"type": "free", "axis2": (0, 1, 1)}, "axis2", "axes of a free joint must be perpendicular"),
-    ({"type": "universal"}, "axis2", "a universal joint needs `axis2`"),
-    ({"type": "planar"}, "axis2", "a planar joint needs `axis2`"),
-    ({"type": "universal", "axis2": (0, 0, 0)}, "axis2", "`axis2` is zero; give a direction."),
-    ({"type": "planar", "axis2": (1, 0, 1)}, "axis2",
-        "axes of a planar joint must be perpendicular; the cosine between them is 0.707."),
-    ({"type": "universal", "axis2": (0, 0, -3)}, "axis2", "perpendicular; the cosine between them is -1."),
-    ({"type": "screw"}, "type",
-        "`type` must be one of 'fixed', 'revolute', 'prismatic', 'cylindrical', 'universal'"),
-    ({"value": (1, 2)}, "value", "`value` must have 1 number, one for each coordinate, got (1, 2)."),
-    ({"value": np.zeros(0)}, "value",
-        "`value` must have 1 number, one for each coordinate, got array([]"),
-    ({"type": "cylindrical", "value": 1}, "value",
-        "`value` must have 2 numbers, one for each coordinate, got 1."),
-    ({"type": "cylindrical", "rest": 1}, "rest",
-        "`rest` must have 2 numbers, one for each coordinate, got 1."),
-    ({"type": "cylindrical", "stiffness": (1, 2, 3)}, "stiffness",
-        "must have 2 numbers, one for each coordinate, got (1, 2, 3)."),
-    ({"stiffness": -1}, "stiffness", "Joint 'A': `stiffness` must not be negative, got -1."),
-    ({"type": "cylindrical", "damping": (0, -1)}, "damping", "`damping` must not be negative, got (0, -1)."),
-    ({"type": "fixed", "axis": None, "value": 1}, "value",
-        "a fixed joint has no coordinate; leave `value` out."),
-    ({"type": "fixed", "axis": None, "damping": 2}, "damping",
-        "a fixed joint has no coordinate; leave `damping` out."),
-    ({"type": "spherical", "axis": None, "value": (0, 0, 1)}, "value",
-        "must be 0 for the rotation of a spherical joint"),
-    ({"type": "spherical", "axis": None, "stiffness": 1}, "stiffness",
-        "which has no coordinates. Leave it out."),
-    ({"type": "free", "axis": None, "rest": (0, 0, 0, 1, 0, 0)}, "rest",
-        "must be 0 for the rotation of a free joint"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "key", "text"), GEOMETRY)
-def test_joints(given: dict, key: str, text: str) -> None:
-    error = refuses(lambda: joint(**given), kic.ModelError, text, key=key)
-    if "cosine" in text:
-        assert error.cosine == pytest.approx(np.sqrt(0.5) if "0.707" in text else -1)
-
-
 def test_bodies() -> None:
     refuses(
         lambda: kic.Body("ground"),
@@ -307,55 +255,6 @@ def test_lists_of_parts(kind: str) -> None:
             f"`{kind}` must contain ",
             key=where,
         )
-
-
-DRAWINGS = [
-    ({"bodies": [body(), body()]}, "bodies[1].name",
-        "'m': the name 'b' is given to two bodies. Bodies, joints, points, "),
-    ({"points": [kic.Point("A", "b", (0, 0, 0))]}, "points[0].name",
-        "the name 'A' is given to a joint and a point."),
-    ({"forces": [kic.Force("tip", "tip")]}, "forces[0].name",
-        "the name 'tip' is given to a point and a force."),
-    ({"moments": [kic.Moment("b", "b")]}, "moments[0].name", "the name 'b' is given to a body and a moment."),
-    ({"springs": [kic.Spring("A", ("tip", "nail"))]}, "springs[0].name", "is given to a joint and a spring."),
-    ({"distances": [kic.Distance("nail", ("tip", "nail"))]}, "distances[0].name",
-        "is given to a point and a distance."),
-    ({"joints": [joint(name="ground")]}, "joints[0].name",
-        "'ground' is the fixed world; give the joint another name."),
-    ({"joints": [joint(bodies=("ground", "c"))]}, "joints[0].bodies",
-        "Joint 'A': No body 'c' in 'm'. Available: ground, b."),
-    ({"points": [kic.Point("p", "c", (0, 0, 0))]}, "points[0].body",
-        "Point 'p': No body 'c' in 'm'. Available: ground, b."),
-    ({"moments": [kic.Moment("t", "c")]}, "moments[0].body", "Moment 't': No body 'c' in 'm'."),
-    ({"forces": [kic.Force("f", "tp")]}, "forces[0].point",
-        "Force 'f': No point 'tp' in 'm'. Did you mean 'tip'? Available: "),
-    ({"distances": [kic.Distance("d", ("tip", "b"))]}, "distances[0].points",
-        "Distance 'd': No point 'b' in 'm'."),
-    ({"springs": [kic.Spring("s", ("A", "tip"))]}, "springs[0].points", "Spring 's': No point 'A' in 'm'."),
-    ({"joints": []}, "joints", "'m' has no joints; a mechanism needs at least one, to 'ground'."),
-    ({"bodies": [body(), body(name="c")]}, "bodies[1]",
-        "'m': no joint connects 'c' to 'ground'. Add joints;"),
-    ({"coordinates": ["B"]}, "coordinates[0]", "`coordinates`: No joint 'B' in 'm'. Available: A."),
-    ({"coordinates": ["A.1"]}, "coordinates[0]", "`coordinates`: No joint 'A.1' in 'm'."),
-    ({"coordinates": ["b"]}, "coordinates[0]", "`coordinates`: No joint 'b' in 'm'."),
-    ({"coordinates": [5]}, "coordinates[0]", "`coordinates`: No joint 5 in 'm'."),
-    ({"coordinates": [["A"]]}, "coordinates[0]", "`coordinates`: No joint ['A'] in 'm'."),
-    ({"coordinates": ["A", "A"]}, "coordinates[1]", "'m': coordinate 'A' is named twice in `coordinates`."),
-    ({"coordinates": "A"}, "coordinates",
-        "Mechanism 'm': `coordinates` must be a list of names, got 'A'."),
-    ({"coordinates": 5}, "coordinates", "`coordinates` must be a list of names, got 5."),
-    ({"closure_tolerance": -1}, "closure_tolerance", "must be a finite number ≥ 0, got -1."),
-    ({"coordinates": {"A"}}, "coordinates", "`coordinates` must be a list of names, got {'A'}."),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "key", "text"), DRAWINGS)
-def test_drawings(given: dict, key: str, text: str) -> None:
-    error = refuses(lambda: mechanism(**given), kic.ModelError, text, key=key)
-    if "No " in text:
-        assert error.name not in error.candidates
-    if "is given to" in text:
-        assert f"the name '{error.name}' is given to" in str(error)
 
 
 def test_drawings_of_several_joints() -> None:

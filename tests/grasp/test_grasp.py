@@ -590,25 +590,6 @@ def test_sensitivities_are_exact_or_raise() -> None:
         refuses(lambda answer=answer: m.sensitivity(answer, names), key="configuration", got=complex)
 
 
-def test_invalid_arguments() -> None:
-    m = kic.load("three-finger-hand")
-    c = m.at()
-    refuses(lambda: c.grasp("egg"), kic.UnknownNameError, name="egg")
-    refuses(lambda: c.grasp("knuckle1"), text="Contacts: tip1 (upper1 on ball), tip2", name="knuckle1")
-    bare = replace(m, contacts=[], coordinates=None)
-    refuses(lambda: bare.at().grasp("ball"), name="ball")
-    off = replace(m, contacts=[replace(x, closed=False) for x in m.contacts], coordinates=None)
-    refuses(lambda: off.at().grasp("ball"), name="ball")
-    with raises(kic.InputError, mobility=15, count=14):
-        c.grasp("ball", fingers=[f"{x}{k}" for x in ("swing", "bend", "curl") for k in (1, 2, 3)][:8])
-    refuses(lambda: c.grasp("ball", order=4), key="order", got=4)
-    nameless = [replace(b, com=None, mass=None, inertia=None) if b.name == "ball" else b for b in m.bodies]
-    refuses(lambda: replace(m, bodies=nameless).at().grasp("ball"), name="ball")
-    complex_one = Configuration(m._model, (), c._states.astype(complex))
-    refuses(lambda: complex_one.grasp("ball").motion(), key="configuration", got=complex)
-    refuses(lambda: c.grasp("ball").motion([1.0, 2.0]), key="qd")
-
-
 def test_feet_of_other_bodies_carry_no_load() -> None:
     """A box beside the walker floats: the walker's feet are not its own."""
     m = kic.load("quadruped")

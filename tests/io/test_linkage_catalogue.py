@@ -201,35 +201,6 @@ def test_the_cables_of_a_robot_pull(size: int) -> None:
     assert np.allclose([c.value(name) for name in m.actuators], np.linalg.norm(ends - at, axis=1))
 
 
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: linkages.klann(scale=0.0), "scale"),
-        (lambda: linkages.klann(masses={"hand": 1.0}), "masses"),
-        (lambda: linkages.peaucellier(long=5.0, short=2.0, crank=9.0), "angle"),
-        (lambda: linkages.peaucellier(long=4.0, short=4.0, crank=1.0), "long"),
-        (lambda: linkages.scissor_lift(arm=1.0, stages=0), "stages"),
-        (lambda: linkages.scissor_lift(arm=1.0, angle=60), "angle"),
-        (lambda: linkages.scissor_lift(arm=1.0, angle="60deg"), "angle"),
-        (
-            lambda: linkages.stephenson(
-                ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR | {"rod": 0.1}
-            ),
-            "rod",
-        ),
-        (lambda: linkages.watt(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR, dyad="up"), "dyad"),
-        (
-            lambda: linkages.three_rrr(base_radius=1.0, platform_radius=0.1, proximal=0.1, distal=0.2),
-            "distal",
-        ),
-        (lambda: linkages.cable_robot(anchors=[[1.0, 2.0]], attachments=[[1.0, 2.0, 3.0]]), "attachments"),
-        (lambda: linkages.cable_robot(anchors=[1.0, 2.0], attachments=[1.0, 2.0]), "anchors"),
-    ],
-)
-def test_impossible_dimensions_raise(make, key: str) -> None:
-    refuses(make, key=key)
-
-
 def test_a_five_bar_with_unequal_arms_has_default_angles() -> None:
     m = kic.linkages.five_bar(ground=0.2, proximal=(0.1, 0.5), distal=0.35)
     assert m.dof == 2

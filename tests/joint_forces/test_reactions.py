@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from closed_models import CASES, configuration, displaced, ladder
+from closed_models import CASES, configuration, displaced
 from documentation import BATCH, documented
 from free_bodies import Motion, equilibrium_residual, placed, rotated
-from raising import raises, refuses
+from raising import refuses
 from representative_models import OTHER_MODELS
 from sampling import mismatch, random_body, random_joint, random_posture, random_tree
 
@@ -821,13 +821,6 @@ def test_towards_a_dead_centre() -> None:
     assert np.diff(efforts).min() > 0
 
 
-def test_bifurcations_of_several_motions() -> None:
-    """A flat parallelogram has two branches: no coordinate drives it, and no force is determined."""
-    m = ladder(1)
-    with raises(kic.SingularError, dof=2, coordinates=("D0",)):
-        m.at({"D0": -np.arctan2(4, 3)}).joint_forces()
-
-
 def test_empty_input_gives_empty_output() -> None:
     for name in ("four-bar", "gough-stewart", "puma560"):
         m = replace(kic.load(name), gravity=(0, 0, 0))
@@ -864,43 +857,6 @@ def test_sheets() -> None:
     assert repr(split["B"]).startswith("<Wrench 'B': crank on coupler, force [")
 
 
-# --- refusals ----------------------------------------------------------------------------------------------
-
-
-def test_errors() -> None:
-    five = kic.load("five-bar")
-    c = five.at()
-    refuses(lambda: c.joint_forces(criterion=["minimum norm"]), key="criterion")
-    refuses(lambda: c.joint_forces(actuators="A"), mobility=2, count=1)
-    refuses(lambda: c.joint_forces(actuators=["A", "E", "A"]), key="actuators")
-    refuses(lambda: c.joint_forces(actuators=["A", "X"]), kic.UnknownNameError, name="X")
-    refuses(lambda: c.joint_forces()["X"], kic.UnknownNameError, name="X")
-    refuses(lambda: c.joint_forces([1.0, 2.0, 3.0]), key="qd")
-    refuses(lambda: c.joint_forces([1.0, 2.0], [np.nan, 0.0]), key="qdd")
-    with raises(kic.InputError, batches={"configuration": (), "qd": (3,), "qdd": (2,)}):
-        c.joint_forces(np.zeros((3, 2)), np.zeros((2, 2)))
-    refuses(lambda: c.joint_forces([1j, 0.0]), key="qd", got=complex)
-    refuses(lambda: c.joint_forces(applied={"push": [0, 0, 0]}), kic.UnknownNameError, name="push")
-    w = c.joint_forces()["A"]
-    refuses(lambda: w.along([0, 0, 0]), key="direction")
-    refuses(lambda: w.along([0, 1]), key="direction")
-    refuses(lambda: w.about([0, 1]), key="place")
-    path = kic.load("horn-two-link").at(np.zeros((3, 2))).joint_forces()["elbow"]
-    refuses(lambda: path.along(np.ones((2, 3))), batches={"direction": (2,), "forces": (3,)})
-    refuses(lambda: path.about(np.ones((2, 3))), batches={"place": (2,), "forces": (3,)})
-
-
-def test_only_real_numbers() -> None:
-    sympy = pytest.importorskip("sympy")
-    with raises(kic.InputError, key="configuration", got=object):
-        kic.load("horn-two-link").at(np.array(sympy.symbols("a b"))).joint_forces()
-    arm = kic.load("horn-two-link")
-    refuses(lambda: arm.at([0.1 + 1e-20j, 0.2]).joint_forces(), key="configuration", got=complex)
-    pushed = replace(arm, forces=[kic.Force("hand", "tip")])
-    with raises(kic.InputError, key="applied", got=complex):
-        pushed.at([0.1, 0.2]).joint_forces(applied={"hand": [1j, 0, 0]})
-
-
 def test_actuators_that_do_not_hold() -> None:
     # the crank stretched out over the rod: at the piston no effort turns it
     m = kic.load("slider-crank")
@@ -910,13 +866,6 @@ def test_actuators_that_do_not_hold() -> None:
     assert caught.failed == [()]
     path = m.at([[0.4], [0.0], [0.8]])
     refuses(lambda: path.joint_forces(actuators="piston"), kic.SingularError, actuators=("piston",))
-
-
-def test_a_ram_without_length_has_no_direction() -> None:
-    m = kic.load("horn-two-link")
-    points = [*m.points, kic.Point("post", "ground", (2, 0, 0))]
-    m = replace(m, points=points, distances=[kic.Distance("ram", ("tip", "post"))])
-    refuses(lambda: m.at().joint_forces(actuators=["shoulder", "ram"]), names=("shoulder", "ram"))
 
 
 def test_masses_that_are_missing() -> None:
@@ -932,15 +881,6 @@ def test_masses_that_are_missing() -> None:
     )
     bare = replace(m, bodies=[kic.Body("base", mass=0), kic.Body("arm")])
     refuses(lambda: bare.at().joint_forces(), kic.InertiaError, bodies=("arm",))
-
-
-def test_springs_without_direction() -> None:
-    m = kic.load("horn-two-link")
-    ends = [kic.Point("a", "link1", (1, 0, 0)), kic.Point("b", "link2", (1, 0, 0))]
-    m = replace(
-        m, points=[*m.points, *ends], springs=[kic.Spring("coil", ("a", "b"), stiffness=1.0, rest=0.5)]
-    )
-    refuses(lambda: m.at().joint_forces(), names=("coil",))
 
 
 @pytest.mark.parametrize("name", ["four-bar", "five-bar", "slider-crank", "jansen-leg"])

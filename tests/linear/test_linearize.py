@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arms import DATA, arm
-from linkages import needle
-from raising import raises, refuses
+from raising import refuses
 from representative_models import OTHER_MODELS
 from sampling import (
     STEP,
@@ -470,21 +469,6 @@ def test_results_of_a_linearization() -> None:
     assert "<table>" in lin.modes()._repr_html_()
     turning = c.linearize(v, wrt="link6")
     assert "commutator" in str(turning.summary())
-
-
-def test_invalid_arguments() -> None:
-    arm = kic.load("horn-two-link")
-    c = arm.at([0.1, 0.2])
-    refuses(lambda: c.linearize([0, 0], [0, 0], effort=[0, 0]), key="qdd")
-    refuses(lambda: c.linearize([0, 0, 0]), key="qd")
-    refuses(lambda: c.linearize().inverse_dynamics([0, 0, 0]), key="dq")
-    refuses(lambda: c.linearize().with_fixed("elbw"), kic.UnknownNameError, name="elbw")
-    with raises(kic.InputError, batches={"configuration": (3,), "qd": (2,), "qdd": ()}):
-        arm.at(np.zeros((3, 2))).linearize(np.zeros((2, 2)))
-    sympy = pytest.importorskip("sympy")
-    refuses(lambda: arm.at(np.array(sympy.symbols("a b"))).linearize(), key="configuration")
-    massless = needle()
-    refuses(lambda: massless.at().linearize().modes(), kic.SingularError, coordinates=("B",))
 
 
 def test_modes_are_described_in_the_unit_of_time() -> None:
