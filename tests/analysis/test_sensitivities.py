@@ -485,11 +485,8 @@ def test_inputs_may_come_from_the_mechanism_itself() -> None:
     m = kic.load("four-bar")
     check(m, lambda m: m.at({"A": m.at().value("A") + 0.2}).value("tip"), ["A.value", "B.at.x"])
     # the values of another configuration move with the drawing
-    check(m, lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"])
-    held = m.sensitivity(
-        lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A"), ["B.at.x", "tip.at.x"]
-    )
-    assert np.abs(held).max() < 5e-12  # the rounding of solved states
+    held = lambda m: m.at({"tip.y": m.at({"A": 1.1}).value("tip.y")}).value("A")  # noqa: E731
+    assert np.abs(check(m, held, ["B.at.x", "tip.at.x"])).max() < 5e-12  # the rounding of solved states
     arm = kic.load("horn-two-link")
     check(arm, lambda m: m.at(m.at([0.1, 0.2]).value("tip")[:2]).value("tip"), ["elbow.at.y"])
 
@@ -514,12 +511,9 @@ def test_batches(batch: tuple[int, ...]) -> None:
 
 def test_members_without_configuration_are_nan() -> None:
     m = kic.load("horn-two-link")
-    S = m.sensitivity(
-        lambda m: m.at({"tip.x": [1.0, 9.0], "tip.y": 0.8}, near=m.at([0.1, 0.9]), failures="mask").value(
-            "elbow"
-        ),
-        ["elbow.at.x"],
-    )
+    far = {"tip.x": [1.0, 9.0], "tip.y": 0.8}
+    answer = lambda m: m.at(far, near=m.at([0.1, 0.9]), failures="mask").value("elbow")  # noqa: E731
+    S = m.sensitivity(answer, ["elbow.at.x"])
     assert np.isfinite(S[0, 0])
     assert np.isnan(S[0, 1])
     S = m.sensitivity(lambda m: m.at([[0.1, np.nan]], failures="mask").dynamics().I, ["elbow.at.x"])
@@ -641,13 +635,8 @@ def test_gears_and_racks() -> None:
         wheel = kic.Joint("A", "revolute", ("ground", "pinion"), at=(0, x[0], 0), axis=Z)
         slide = kic.Joint("S", "prismatic", ("ground", "rack"), axis=(1, 0, 0))
         mesh = kic.Coupling("mesh", ("A", "S"), pitch_point=(0, x[0] - x[1], 0))
-        return kic.Mechanism(
-            "rack",
-            [kic.Body("pinion"), kic.Body("rack")],
-            [wheel, slide],
-            couplings=[mesh],
-            coordinates=["A"],
-        )
+        bodies = [kic.Body("pinion"), kic.Body("rack")]
+        return kic.Mechanism("rack", bodies, [wheel, slide], couplings=[mesh], coordinates=["A"])
 
     m = rack(np.array([0.3, 0.05]))
     S = kic.sensitivity(rack, lambda m: m.at({"A": 0.7}).value("S"), [0.3, 0.05])
@@ -740,10 +729,8 @@ def test_units_do_not_matter(unit: float) -> None:
         return m.at({"A": 1.2}).coefficients(["D", "C0"], order=3).D
 
     rows = np.array([1.0, *[unit] * 3]).reshape(4, 1, 1, 1)
-    assert (
-        mismatch(kic.sensitivity(four_bar, H, x * unit) * unit / rows, kic.sensitivity(four_bar, H, x))
-        < 1e-11
-    )
+    S = kic.sensitivity(four_bar, H, x * unit) * unit / rows
+    assert mismatch(S, kic.sensitivity(four_bar, H, x)) < 1e-11
     refuses(lambda: four_bar(x * unit).sensitivity(H, "B.axis.rx"), kic.SingularError, joint="D", order=0)
 
 
@@ -774,10 +761,8 @@ def test_changes_that_lock_a_spatial_linkage_raise(name: str, bends: list[str], 
 def test_locking_dimension_changes_raise(name, theta: float | None) -> None:
     m = kic.load("four-bar")
     inputs = None if theta is None else {"A": theta}
-    with raises(kic.SingularError, joint="D") as e:
+    with raises(kic.SingularError, match="Sensitivity to", joint="D"):
         m.sensitivity(lambda m: m.at(inputs).coefficients("tip", order=1).G, name)
-    assert e.value.joint == "D"
-    assert "Sensitivity to" in str(e.value)
     # and it is so: with a small tilt, the linkage has no freedom
     weights = {name: 1.0} if isinstance(name, str) else name
     assert redrawn(m, weights, 1e-3).dof == 0
@@ -796,9 +781,8 @@ def test_conditions_are_checked_to_the_requested_order() -> None:
     S = m.sensitivity(lambda m: m.at().coefficients("C0", order=1).G, "C.axis.rx")
     assert np.abs(S).max() < 1e-14
     for order in (2, 3):
-        with raises(kic.SingularError, joint="D") as e:
+        with raises(kic.SingularError, joint="D", order=2):
             m.sensitivity(lambda m, k=order: m.at().coefficients("C0", order=k).G, "C.axis.rx")
-        assert e.value.order == 2
 
 
 def test_planar_changes_have_sensitivities() -> None:
@@ -820,9 +804,8 @@ def test_planar_changes_have_sensitivities() -> None:
 
 def test_failed_members_are_named() -> None:
     m = kic.load("four-bar")
-    with pytest.raises(kic.SingularError) as e:
+    with raises(kic.SingularError, failed=[(0, 0), (0, 1)]):
         m.sensitivity(lambda m: m.at({"A": [[1.2, 1.3]]}).value("D"), "B.axis.rx")
-    assert e.value.failed == [(0, 0), (0, 1)]
     dead = kic.load("slider-crank")
     with raises(kic.SingularError, coordinates=("piston",)):
         dead.sensitivity(
@@ -841,20 +824,14 @@ def test_rounded_dimensions_have_no_derivative_but_masses_have() -> None:
 
 
 UNKNOWN = [
-    (
-        "B.at.w",
-        "No parameter 'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? Available: B.at.x, B.at.y, B.at.z, B",
-    ),
+    ("B.at.w", "'B.at.w' in 'four-bar'. Did you mean 'B.at.z'? Available: B.at.x, B.at.y, B.at.z, B"),
     ("B", "No parameter 'B' in 'four-bar'"),
     ("Q.at.x", "No parameter 'Q.at.x' in 'four-bar'. Did you mean"),
     ("gravity", "No parameter 'gravity' in 'four-bar'"),
     ("gravity.w", "Did you mean 'gravity.z'"),
     ("B.value.2", "No parameter 'B.value.2' in 'four-bar'"),
     ("", "No parameter '' in 'four-bar'"),
-    (
-        "coupler.length",
-        "Lengths follow from positions: name these, such as 'D.at.x', or give `kic.sensitivity`",
-    ),
+    ("coupler.length", "follow from positions: name these, such as 'D.at.x', or give `kic.sensitivity`"),
 ]
 
 

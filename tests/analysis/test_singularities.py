@@ -79,12 +79,8 @@ def test_dead_centres_of_a_slider_crank() -> None:
     c = turn(m, "shaft", 24, 0.3)
     found = c.singularities(drivers="piston", of="piston")
     assert [one.kind for one in found] == ["inputs", "outputs"] * 2
-    np.testing.assert_allclose(
-        [one.configuration.value("shaft") for one in found],
-        np.repeat([np.pi, 2 * np.pi], 2),
-        atol=1e-12,
-        rtol=0,
-    )
+    shafts = [one.configuration.value("shaft") for one in found]
+    np.testing.assert_allclose(shafts, np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0)
     np.testing.assert_array_equal(found.measures["inputs"], found.measures["outputs"])
 
 

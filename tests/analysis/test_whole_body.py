@@ -80,9 +80,8 @@ def test_some_bodies_in_batches_and_closed_mechanisms():
     assert np.abs(whole.H - mean).max() < 1e-13
     assert c.centroidal_momentum().matrix.shape == (2, 1, 6, 1)
     heavy = replace(m, gravity=(0, -9.81, 0)).at({"A": 1.0})
-    assert (
-        np.abs(heavy.dynamics().load - m.total_mass * np.array([0, -9.81, 0]) @ whole.G[0, 0]).max() < 1e-12
-    )
+    weight = m.total_mass * np.array([0, -9.81, 0])
+    assert np.abs(heavy.dynamics().load - weight @ whole.G[0, 0]).max() < 1e-12
 
 
 def test_centre_of_mass_by_name_to_third_order():

@@ -53,12 +53,9 @@ def test_closed_form_agrees_with_the_general_inverse(batch: tuple[int, ...], see
     forward = arm.mechanism().at(theta).coefficients("wrist", order=3)
     closed_form, general = arm.wrist_coefficients(theta), forward.inverse()
     closed = arm.inverse_coefficients(theta)
-    assert (
-        (closed_form.rows, closed_form.columns)
-        == (forward.rows, forward.columns)
-        == (arm.rows, arm.coordinates)
-    )
-    assert (closed.rows, closed.columns) == (general.rows, general.columns)
+    for one, two in ((closed_form, forward), (closed, general)):
+        assert (one.rows, one.columns) == (two.rows, two.columns)
+    assert (forward.rows, forward.columns) == (arm.rows, arm.coordinates)
     limit = max(1e-12, 100 * np.finfo(float).eps * forward.condition().max(initial=1.0))
     assert agree(closed_form, forward, TENSORS)
     assert agree(closed, general, TENSORS, limit)
@@ -81,10 +78,8 @@ def test_each_order_by_complex_step(seed: int) -> None:
     exact = arm.inverse_coefficients(theta)
     steps = theta[:, None, :] + 1j * STEP * np.swapaxes(exact.G, -1, -2)
     moved = arm.inverse_coefficients(steps)
-    assert (
-        mismatch(arm.wrist_coefficients(steps).values.imag / STEP, np.broadcast_to(np.eye(3), (5, 3, 3)))
-        < 1e-12
-    )
+    rates = arm.wrist_coefficients(steps).values.imag / STEP
+    assert mismatch(rates, np.broadcast_to(np.eye(3), (5, 3, 3))) < 1e-12
     for low, high in pairwise(TENSORS):
         derivative = np.moveaxis(getattr(moved, low).imag / STEP, 1, 2)
         assert mismatch(getattr(exact, high), derivative) < 1e-12
@@ -262,10 +257,8 @@ def reference_tables(arm: WristPartitioned, theta: np.ndarray) -> dict[tuple[str
     w = arm.mechanism().at(theta).coefficients("wrist")
     inverse = w.inverse()
     return {
+        **{("B-1", f"H{k + 1}"): w.H[..., k, :, :] for k in range(3)},
         ("B-1", "G"): w.G,
-        ("B-1", "H1"): w.H[..., 0, :, :],
-        ("B-1", "H2"): w.H[..., 1, :, :],
-        ("B-1", "H3"): w.H[..., 2, :, :],
         ("B-6", "inverse G"): inverse.G,
         ("B-7", "inverse G . H"): np.einsum("...k,...kmn->...mn", inverse.G[..., 0, :], w.H),
         ("B-8", "H of theta1"): inverse.H[..., 0, :, :],
@@ -311,12 +304,8 @@ def test_reasons_given_for_errata() -> None:
         for e in table["errata"]:
             if "symmetric" in e["why"]:
                 assert table["printed"][e["at"][1]][e["at"][0]] == e["correct"], key
-    assert (
-        relative_difference(
-            (-n["z"] * n["c2"] + n["r"] * n["s2"]) / (arm.a23 * n["s3"]), np.array(-arm.a34 / arm.a23)
-        )
-        < 1e-12
-    )
+    printed = (-n["z"] * n["c2"] + n["r"] * n["s2"]) / (arm.a23 * n["s3"])
+    assert relative_difference(printed, np.array(-arm.a34 / arm.a23)) < 1e-12
     eight, nine = TABLES["B-8", "H of theta1"], TABLES["B-9", "H of theta1"]
     assert eight["printed"][1][1] == nine["errata"][0]["correct"]
     assert sum(len(t["errata"]) for t in TABLES.values()) == 9

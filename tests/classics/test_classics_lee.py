@@ -354,13 +354,8 @@ def test_full_model_has_no_effort_error(motion) -> None:
 
 def test_effort_error_is_the_effort_of_the_dropped_part(motion) -> None:
     arm, qd, qdd = motion
-    efforts = {
-        "D_tran": np.einsum("tij,tj->ti", arm.D_tran, qdd),
-        "D_rot": np.einsum("tij,tj->ti", arm.D_rot, qdd),
-        "H_tran": arm.H_tran(qd),
-        "H_rot": arm.H_rot(qd),
-        "G": arm.G,
-    }
+    efforts = {part: np.einsum("tij,tj->ti", getattr(arm, part), qdd) for part in ("D_tran", "D_rot")}
+    efforts |= {"H_tran": arm.H_tran(qd), "H_rot": arm.H_rot(qd), "G": arm.G}
     effort = arm.dynamics().inverse_dynamics(qd, qdd)
     assert relative_error(sum(efforts.values()), effort) < 1e-12
     for part in PARTS:
@@ -561,9 +556,8 @@ def test_counted_run_gives_the_same_values(name: str, query: dict) -> None:
         assert relative_error(mine, expected) < 1e-12
     if inverse_dynamics:
         ones = np.ones(len(counted[-1]))
-        assert (
-            relative_error(counted[-1], c.dynamics(wrt=query.get("wrt")).inverse_dynamics(ones, ones)) < 1e-12
-        )
+        effort = c.dynamics(wrt=query.get("wrt")).inverse_dynamics(ones, ones)
+        assert relative_error(counted[-1], effort) < 1e-12
     assert count == count_operations(m, **query)
     assert count.multiplications > 0
 

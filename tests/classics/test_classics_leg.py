@@ -251,13 +251,8 @@ def test_column_height_and_energy_of_thin_rods() -> None:
     for height in (0.0, 5.0):
         other = replace(leg, H=height)
         np.testing.assert_array_equal(leg.dynamics(q).I, other.dynamics(q).I)
-        assert (
-            relative_difference(
-                other.mechanism().at(q).dynamics().inverse_dynamics(qd, qdd),
-                leg.dynamics(q).inverse_dynamics(qd, qdd),
-            )
-            < 1e-12
-        )
+        effort = other.mechanism().at(q).dynamics().inverse_dynamics(qd, qdd)
+        assert relative_difference(effort, leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
     places = np.array([0.1, 0.5, 1.0]) * leg.l3
     c, b, a = np.polyfit(places, [(point(leg, q, 3, s).velocity(qd) ** 2).sum() for s in places], 2)
     energy = leg.m3 / 2 * (a + b * leg.l3 / 2 + c * leg.l3**2 / 3)
@@ -280,10 +275,8 @@ def test_model_files_equal_the_mechanism(model: str, more: dict) -> None:
         np.testing.assert_allclose(shipped.inertia, made.inertia, rtol=1e-14)
         np.testing.assert_allclose(shipped.com, made.com, rtol=1e-14)
     q, qd, qdd = motion(np.random.default_rng(0), (4,))
-    assert (
-        mismatch(m.at(q).dynamics().inverse_dynamics(qd, qdd), leg.dynamics(q).inverse_dynamics(qd, qdd))
-        < 1e-12
-    )
+    effort = m.at(q).dynamics().inverse_dynamics(qd, qdd)
+    assert mismatch(effort, leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12
     assert mismatch(m.at(q).value("tip"), leg.tip_coefficients(q).values) < 1e-12
     if not more:  # statement of the model file
         reach = m.at(q).coefficients("reach", order=1).G

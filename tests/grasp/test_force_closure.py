@@ -233,15 +233,9 @@ def test_verdicts_do_not_depend_on_axes_and_units() -> None:
     for _ in range(25):
         c = random_grasp(rng, planar=False)
         R = Rotation.random(random_state=rng).as_matrix()
-        moved = kic.ContactSet(
-            1e3 * (c.points @ R.T) + [5, 6, 7],
-            c.normals @ R.T,
-            c.kinds,
-            mu=c.mu,
-            gamma=1e3 * c.gamma,
-            tangents=rng.normal(size=c.points.shape),
-            about=rng.normal(size=3),
-        )
+        points, more = 1e3 * (c.points @ R.T) + [5, 6, 7], {"mu": c.mu, "gamma": 1e3 * c.gamma}
+        more |= {"tangents": rng.normal(size=c.points.shape), "about": rng.normal(size=3)}
+        moved = kic.ContactSet(points, c.normals @ R.T, c.kinds, **more)
         one, other = kic.force_closure(c), kic.force_closure(moved)
         assert one.closed == other.closed
         np.testing.assert_allclose(one.margin, other.margin, atol=1e-7)

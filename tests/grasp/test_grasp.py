@@ -360,14 +360,8 @@ def planar_hand(closed: bool) -> kic.Mechanism:
         contacts.append(
             kic.Contact(f"c{k}", "friction", (f"out{k}", "disc"), T, normal=(-s, 0, 0), friction=0.5)
         )
-    return kic.Mechanism(
-        "planar-hand",
-        bodies,
-        joints,
-        contacts=contacts,
-        gravity=(0, -9.81, 0),
-        coordinates=["A0", "A1", "B0"],
-    )
+    more = {"gravity": (0, -9.81, 0), "coordinates": ["A0", "A1", "B0"]}
+    return kic.Mechanism("planar-hand", bodies, joints, contacts=contacts, **more)
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -559,11 +553,8 @@ def test_internal_loads_across_a_plane_stand_apart_from_the_grip() -> None:
     g = planar_hand(False).at().grasp("disc")
     n = dict(zip(g.rows, g.internal, strict=True))
     assert g.internal.shape == (6, 3)
-    assert [sorted(row for row in g.rows if abs(n[row][k]) > 1e-12) for k in range(3)] == [
-        ["c0.t2"],
-        ["c1.t2"],
-        ["c0.n", "c1.n"],
-    ]
+    found = [sorted(row for row in g.rows if abs(n[row][k]) > 1e-12) for k in range(3)]
+    assert found == [["c0.t2"], ["c1.t2"], ["c0.n", "c1.n"]]
     assert n["c0.n"][2] == pytest.approx(np.sqrt(0.5))
     assert n["c1.n"][2] == pytest.approx(np.sqrt(0.5))
 
@@ -594,12 +585,8 @@ def test_feet_of_other_bodies_carry_no_load() -> None:
     """A box beside the walker floats: the walker's feet are not its own."""
     m = kic.load("quadruped")
     box = kic.Body("box", mass=1.0, com=(2, 0, 1), inertia=(0.1, 0.1, 0.1))
-    both = replace(
-        m,
-        bodies=[*m.bodies, box],
-        joints=[*m.joints, kic.Joint("lost", "free", ("ground", "box"), at=(2, 0, 1))],
-        coordinates=None,
-    )
+    joints = [*m.joints, kic.Joint("lost", "free", ("ground", "box"), at=(2, 0, 1))]
+    both = replace(m, bodies=[*m.bodies, box], joints=joints, coordinates=None)
     refuses(lambda: both.at().grasp("box"), name="box")
     assert len(both.at().grasp("trunk", fingers=[*_legs(m), "lost"]).contacts) == 4
 

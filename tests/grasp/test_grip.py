@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -263,12 +264,9 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
     """A finger whose press is limited to less than what both need is refused."""
     c, J = arms()
     free = [np.inf] * 4
-    assert (
-        kic.grip_forces(c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=free).normal.max() > 5.9
-    )
-    ok = kic.grip_forces(
-        c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[6.1, np.inf, np.inf, 3.1]
-    )
+    hold = partial(kic.grip_forces, c, [0, -6, 0], criterion=criterion, jacobian=J)
+    assert hold(effort_limits=free).normal.max() > 5.9
+    ok = hold(effort_limits=[6.1, np.inf, np.inf, 3.1])
     assert (np.abs(ok.effort) <= ok.effort_max).all()
     with raises(kic.LimitError, binding=("left press",)) as caught:
         kic.grip_forces(

@@ -148,10 +148,8 @@ def test_planar_linkages_know_their_plane() -> None:
         assert f.undetermined == tuple(f"{j.name}.{x}" for j in m.joints for x in OUT_OF_PLANE)
         count = 6 * len(m.bodies) + sum(j.dof for j in m.joints) - 6 * len(m.joints)
         assert m.dof - count == 3 * len(m.mobility().cuts)  # redundant conditions, three for each planar loop
-        assert f["A" if name == "five-bar" else m.joints[0].name]._variations.shape == (
-            6,
-            3 * len(m.mobility().cuts),
-        )
+        first = f["A" if name == "five-bar" else m.joints[0].name]
+        assert first._variations.shape == (6, 3 * len(m.mobility().cuts))
 
 
 @pytest.mark.slow_for(*OTHER_MODELS)
@@ -322,9 +320,8 @@ def test_springs_that_wind_up_and_springs_in_cut_joints() -> None:
     assert equilibrium_residual(m, c, f, [0.4], [1.1]) < 1e-12
     assert f.effort == pytest.approx(c.dynamics().inverse_dynamics([0.4], [1.1]), rel=1e-12)
     u = c.coefficients(cut)
-    assert f[cut].moment[2] == pytest.approx(
-        float(-3.0 * u.values[0] - 0.7 * u.velocity([0.4])[0]), rel=1e-12
-    )
+    law = float(-3.0 * u.values[0] - 0.7 * u.velocity([0.4])[0])
+    assert f[cut].moment[2] == pytest.approx(law, rel=1e-12)
 
 
 # --- the same by the loads of (4-31) and by multipliers ----------------------------------------------------
@@ -335,12 +332,8 @@ def test_constraint_loads_of_the_four_bar() -> None:
     m = kic.load("four-bar")
     pin = m.joints[-1]
     assert (pin.name, pin.bodies[0]) == ("D", "ground")
-    chain = replace(
-        m,
-        joints=m.joints[:-1],
-        points=[*m.points, kic.Point("heel", pin.bodies[1], pin.at)],
-        coordinates=None,
-    )
+    points = [*m.points, kic.Point("heel", pin.bodies[1], pin.at)]
+    chain = replace(m, joints=m.joints[:-1], points=points, coordinates=None)
     for A in (0.3, 1.2, 2.9):
         c = m.at({"A": A})
         o = chain.at({j.name: c.value(j.name) for j in chain.joints})
@@ -407,11 +400,10 @@ def test_efforts_at_points_come_from_outside() -> None:
 
 def test_efforts_at_bodies_and_distances() -> None:
     m = kic.load("four-bar")
-    m = replace(
-        m,
-        points=[*m.points, kic.Point("anchor", "ground", (0.1, 0.5, 0))],
-        distances=[kic.Distance("ram", ("anchor", "tip"))],
-        moments=[kic.Moment("twist", "coupler")],
+    m = m.add(
+        kic.Point("anchor", "ground", (0.1, 0.5, 0)),
+        kic.Distance("ram", ("anchor", "tip")),
+        kic.Moment("twist", "coupler"),
     )
     c, rest = m.at({"A": 0.8}), ([0.0], [0.0])
     for row in ("coupler.angle", "coupler.wz"):
@@ -500,10 +492,8 @@ def test_couplings_and_rods(name: str) -> None:
     for j in m.joints:
         want = [numbers[q] for q in j.components]
         if not any(any(x) for x in (j.stiffness, j.damping)):
-            assert (
-                np.abs(along_freedoms(c, f, j) - want).max(initial=0)
-                < 1e-11 * np.abs([f.force, f.moment]).max()
-            )
+            off = np.abs(along_freedoms(c, f, j) - want).max(initial=0)
+            assert off < 1e-11 * np.abs([f.force, f.moment]).max()
 
 
 def test_rods_are_bodies_without_mass() -> None:
@@ -516,16 +506,8 @@ def test_rods_are_bodies_without_mass() -> None:
         axis = np.subtract(b.at, a.at)
         one = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
         bodies.append(kic.Body(f"{name} rod", mass=0.0, com=a.at, inertia=(0, 0, 0)))
-        joints.append(
-            kic.Joint(
-                f"{name} foot",
-                "universal",
-                (a.body, f"{name} rod"),
-                a.at,
-                tuple(one),
-                axis2=tuple(np.cross(axis, one)),
-            )
-        )
+        axes = {"axis": tuple(one), "axis2": tuple(np.cross(axis, one))}
+        joints.append(kic.Joint(f"{name} foot", "universal", (a.body, f"{name} rod"), a.at, **axes))
         joints.append(kic.Joint(f"{name} ball", "spherical", (f"{name} rod", b.body), b.at))
     loose = [replace(d, fixed=False) for d in m.distances]
     drawn = replace(m, bodies=bodies, joints=joints, distances=loose)
@@ -596,16 +578,12 @@ def test_planes_oblique_to_the_axes() -> None:
     R = Rotation.from_rotvec([0.4, -0.7, 0.3])
     m = kic.load("four-bar")
     turn = lambda v: tuple(R.apply(v)) if v else v  # noqa: E731
+    inertias = [R.as_matrix() @ np.array(b.inertia) @ R.as_matrix().T for b in m.bodies]
     tilted = replace(
         m,
         bodies=[
-            replace(
-                b,
-                com=turn(b.com),
-                at=turn(b.at),
-                inertia=R.as_matrix() @ np.array(b.inertia) @ R.as_matrix().T,
-            )
-            for b in m.bodies
+            replace(b, com=turn(b.com), at=turn(b.at), inertia=J)
+            for b, J in zip(m.bodies, inertias, strict=True)
         ],
         joints=[replace(j, at=turn(j.at), axis=turn(j.axis)) for j in m.joints],
         points=[replace(p, at=turn(p.at)) for p in m.points],
@@ -658,11 +636,8 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
     count = sum(j.dof for j in loop.joints) - 6
     assert loop.dof == count > 0
     transfer = loop._model.transfer(())
-    G = (
-        transfer.values_and_rates(loop._model.reference_state)[1]
-        / transfer.scale[:, None]
-        * transfer.column_scale
-    )
+    rates = transfer.values_and_rates(loop._model.reference_state)[1]
+    G = rates / transfer.scale[:, None] * transfer.column_scale
     names = transfer.admissible_inputs(G[0])[0].split(", ")
     c = loop.at()
     qd, qdd = rng.normal(size=(2, count))
@@ -757,11 +732,8 @@ def test_structures() -> None:
     assert (m.dof, f.effort.shape) == (0, (0,))
     assert f["A"].force[1] == pytest.approx(22.5, abs=1e-12)
     assert f["B"].force[1] == pytest.approx(7.5, abs=1e-12)
-    assert (
-        set(f.undetermined)
-        == open_by_hand(m, m.at(), ())
-        == {f"{j}.{x}" for j in "AB" for x in ("fx", "fz", "mx", "my")}
-    )
+    open_ = {f"{j}.{x}" for j in "AB" for x in ("fx", "fz", "mx", "my")}
+    assert set(f.undetermined) == open_by_hand(m, m.at(), ()) == open_
     post = kic.Body("post", mass=2.0, com=(0, 0.5, 0))  # stands still: needs no inertia
     weld = [
         kic.Joint("foot", "fixed", ("ground", "post"), at=(0, 0, 0)),
@@ -876,9 +848,8 @@ def test_masses_that_are_missing() -> None:
     assert np.isfinite(m.at().dynamics().I).all()
     refuses(lambda: m.at().joint_forces(), kic.InertiaError, bodies=("base",))
     light = replace(m, bodies=[replace(m.bodies[0], mass=0, at=(0, 0, 0)), m.bodies[1]])
-    assert (
-        equilibrium_residual(light, light.at(), light.at().joint_forces([1.0], [2.0]), [1.0], [2.0]) < 1e-12
-    )
+    f = light.at().joint_forces([1.0], [2.0])
+    assert equilibrium_residual(light, light.at(), f, [1.0], [2.0]) < 1e-12
     bare = replace(m, bodies=[kic.Body("base", mass=0), kic.Body("arm")])
     refuses(lambda: bare.at().joint_forces(), kic.InertiaError, bodies=("arm",))
 
