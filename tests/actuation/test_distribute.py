@@ -402,7 +402,6 @@ def test_infeasible_demands_report_active_limits_and_share(name: str) -> None:
     for criterion in ("minimum norm", "limits", "least largest share"):
         with raises(kic.LimitError, scale=pytest.approx(1 / 1.6, rel=1e-9)) as caught:
             s.distribute(criterion, effort_limits=limits)
-        assert caught.value.scale == pytest.approx(1 / 1.6, rel=1e-9)
     binding = [x in caught.value.binding for x in s.actuators]
     assert 1 <= sum(binding) <= s.A - s.M + 1
     assert all(x in str(caught.value) for x in caught.value.binding)
@@ -423,9 +422,8 @@ def test_infeasible_members_are_named_or_masked() -> None:
     needed = np.abs(s.distribute().effort).max()
     demands = s.demand * np.array([1.0, 50.0, 0.1, 80.0]).reshape(2, 2, 1)
     given = {"effort_limits": 1.2 * needed, "wrt": s.wrt}
-    with raises(kic.LimitError, binding=("B1", "C1")) as caught:
+    with raises(kic.LimitError, binding=("B1", "C1"), failed=[(0, 1), (1, 1)]):
         s.c.distribute(demands, actuators=s.actuators, **given)
-    assert caught.value.failed == [(0, 1), (1, 1)]
     d = s.c.distribute(demands, actuators=s.actuators, **given, failures="mask")
     assert np.isnan(d.effort).all(axis=-1).tolist() == [[False, True], [False, True]]
     assert np.isnan(d.share[0, 1]).all()

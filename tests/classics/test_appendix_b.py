@@ -229,9 +229,8 @@ def test_positions_on_the_waist_axis_raise(arm: WristPartitioned, P: list) -> No
 
 @pytest.mark.parametrize("elbow", [0.0, np.pi, -np.pi])
 def test_derivatives_at_a_singular_elbow_raise(elbow: float) -> None:
-    with raises(kic.SingularError, key="theta") as caught:
+    with raises(kic.SingularError, key="theta", failed=[(1,)]) as caught:
         ARM.inverse_coefficients([[0.1, 0.2, 0.3], [0.1, 0.2, elbow]])
-    assert caught.value.failed == [(1,)]
     assert abs(caught.value.s3) < 1e-14
     with pytest.raises(kic.SingularError):  # the general library agrees
         ARM.wrist_coefficients([0.1, 0.2, elbow]).inverse()

@@ -434,9 +434,8 @@ def test_invalid_split_arrays_raise() -> None:
     m = kic.load("lee-puma")
     refuses(lambda: split(m.at([0.3] * 6)).H_tran([1.0, 2.0]), key="qd")
     refuses(lambda: split(m.at(np.zeros((3, 6)))).H_rot(np.ones((2, 6))), batches={"model": (3,), "qd": (2,)})
-    with raises(kic.InputError, key="motion", got=(0,)) as caught:
+    with raises(kic.InputError, key="motion", got=(0,)):
         split(m.at(np.zeros((0, 6)))).effort_deviation(np.ones(6), np.ones(6))
-    assert caught.value.got == (0,)
 
 
 def test_invalid_simplifications_raise() -> None:

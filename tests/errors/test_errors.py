@@ -8,6 +8,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -216,12 +217,8 @@ def test_fields_of_parts(kind: type, key: str, type_: str) -> None:
 
 
 def test_bodies() -> None:
-    refuses(
-        lambda: kic.Body("ground"),
-        kic.ModelError,
-        "'ground' is the fixed world and cannot be a body",
-        key="name",
-    )
+    text = "'ground' is the fixed world and cannot be a body"
+    refuses(lambda: kic.Body("ground"), kic.ModelError, text, key="name")
     text = "Body 'b' has mass 2 but no `com`. Give its centre of mass."
     refuses(lambda: kic.Body("b", mass=2), kic.ModelError, text, key="com")
     text = "Body 'b': `inertia` must be 0 with mass = 0, got (1, 1, 1). Correct `inertia`"
@@ -239,22 +236,13 @@ def test_bodies() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_lists_of_parts(kind: str) -> None:
     for value in (None, 5, "parts", b"ab", {"b": 1}, {1, 2}, 1j, object(), body()):
-        refuses(
-            lambda value=value: mechanism(**{kind: value}),
-            kic.ModelError,
-            f"Mechanism 'm': `{kind}` must be a",
-            key=kind,
-        )
+        text = f"Mechanism 'm': `{kind}` must be a"
+        refuses(lambda value=value: mechanism(**{kind: value}), kic.ModelError, text, key=kind)
     wrong = joint() if kind == "bodies" else body()
     for value in ("part", None, {"name": "b"}, wrong, DEEP):
         parts = [*getattr(mechanism(), kind), value]
-        where = f"{kind}[{len(parts) - 1}]"
-        refuses(
-            lambda parts=parts: mechanism(**{kind: parts}),
-            kic.ModelError,
-            f"`{kind}` must contain ",
-            key=where,
-        )
+        where, text = f"{kind}[{len(parts) - 1}]", f"`{kind}` must contain "
+        refuses(lambda parts=parts: mechanism(**{kind: parts}), kic.ModelError, text, key=where)
 
 
 def test_drawings_of_several_joints() -> None:
@@ -263,16 +251,11 @@ def test_drawings_of_several_joints() -> None:
     refuses(lambda: replace(m, coordinates=["neck", "neck.1"]), kic.ModelError, text, key="coordinates[1]")
     bolted = (*m.joints[:-1], kic.Joint("neck", "fixed", ("torso", "head")))
     text = "joint 'neck' in `coordinates` is fixed and has no coordinates; leave it out."
-    refuses(
-        lambda: replace(m, joints=bolted, coordinates=["neck"]), kic.ModelError, text, key="coordinates[0]"
-    )
+    rest = partial(replace, m, joints=bolted, coordinates=["neck"])
+    refuses(rest, kic.ModelError, text, key="coordinates[0]")
     floating = [j for j in m.joints if j.name != "yaw"]
-    error = refuses(
-        lambda: replace(m, joints=floating),
-        kic.ModelError,
-        "no joint connects 'torso', 'left_upper'",
-        key="bodies[1]",
-    )
+    text = "no joint connects 'torso', 'left_upper'"
+    error = refuses(lambda: replace(m, joints=floating), kic.ModelError, text, key="bodies[1]")
     assert error.bodies == tuple(b.name for b in m.bodies[1:])
 
 
@@ -286,10 +269,7 @@ STRETCHED = ARM.at([0.0, 0.0])
 def test_names_of_rows() -> None:
     c = STRETCHED
     unknowns = [
-        (
-            "tp",
-            "No part 'tp' in 'horn-two-link'. Did you mean 'tip'? Available: link1, link2, shoulder, ",
-        ),
+        ("tp", "part 'tp' in 'horn-two-link'. Did you mean 'tip'? Available: link1, link2, shoulder, "),
         ("tip.w", "No row 'tip.w' in 'horn-two-link'. Did you mean 'tip.z'? Available: tip.x, tip.y, tip.z."),
         ("link1.q", "Available: link1.x, link1.y, link1.z, link1.wx, link1.wy, link1.wz, link1.angle, "),
         ("elbow.1", "No row 'elbow.1' in 'horn-two-link'. Did you mean 'elbow'?"),
@@ -349,11 +329,8 @@ def test_poses() -> None:
 
 @pytest.mark.parametrize("order", [0, 4, -1, None, "2", 1.5, [1]], ids=str)
 def test_orders(order) -> None:
-    for ask in (
-        lambda: STRETCHED.coefficients("tip", order=order),
-        lambda: ARM.prepare.coefficients("tip", order=order),
-    ):
-        refuses(ask, text="`order` must be 1, 2 or 3, got ")
+    for ask in (STRETCHED.coefficients, ARM.prepare.coefficients):
+        refuses(lambda ask=ask: ask("tip", order=order), text="`order` must be 1, 2 or 3, got ")
 
 
 def test_coefficients() -> None:
@@ -397,11 +374,8 @@ def test_a_massless_chain() -> None:
         "No moving body of 'horn-two-link' has mass, so its dynamics would be 0 = T. "
         "Give bodies `mass`, `com` and `inertia`."
     )
-    for ask in (
-        m.at().dynamics,
-        m.at().body_contributions,
-        lambda: m.prepare.coefficients_and_dynamics("tip"),
-    ):
+    ask_at_once = lambda: m.prepare.coefficients_and_dynamics("tip")  # noqa: E731
+    for ask in (m.at().dynamics, m.at().body_contributions, ask_at_once):
         assert refuses(ask, kic.InertiaError, text).bodies == ("link1", "link2")
     tip = [replace(point, mass=2.0) if point.name == "tip" else point for point in m.points]
     half = replace(m, points=tip)  # a point mass is mass enough, but a stretched arm cannot throw it

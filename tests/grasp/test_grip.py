@@ -219,7 +219,6 @@ def test_unopposed_contact_carries_no_load() -> None:
         assert grip.force[2] == 0
     with raises(kic.LimitError, binding=("contact 3",), scale=None) as caught:
         kic.grip_forces(c, [0, -10, 3], normal_force_min=1)
-    assert caught.value.binding == ("contact 3",)
     assert caught.value.scale is None
 
 
@@ -273,7 +272,6 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
             c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[5.9, 90, 90, 90],
             joints=["left press", "left lift", "right press", "right lift"],
         )  # fmt: skip
-    assert caught.value.binding == ("left press",)
     np.testing.assert_allclose(caught.value.scale, 5.9 / 6, rtol=1e-6)
     assert len(str(caught.value)) < 400
     with raises(kic.LimitError, binding=("4",)):

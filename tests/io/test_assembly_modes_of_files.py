@@ -210,19 +210,15 @@ def test_a_key_frame_of_a_file_without_loops_has_a_remark():
 
 def parallelogram(limit: str, more: str = "") -> kic.Mechanism:
     """Return a parallelogram that is closed at the zero of its file, with a limit of its crank."""
-    hinge = (
-        '<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/><origin xyz="{4}"/>{5}</joint>'
-    )
-    axis = '<axis xyz="0 0 1"/>'
     joints = [
-        hinge.format(
-            "A", "revolute", "base", "crank", "0 0 0", axis + f'<limit {limit} effort="1" velocity="1"/>'
-        ),
-        hinge.format("B", "continuous", "crank", "rod", "0 0.2 0", axis),
-        hinge.format("D", "continuous", "base", "rocker", "0.3 0 0", axis),
-        hinge.format("f1", "fixed", "rod", "e1", "0.3 0 0", ""),
-        hinge.format("f2", "fixed", "rocker", "e2", "0 0.2 0", ""),
-    ]
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{at}"/><axis xyz="0 0 1"/><limit {limit} effort="1" velocity="1"/></joint>'
+        for name, kind, parent, child, at in (
+            ("A", "revolute", "base", "crank", "0 0 0"), ("B", "continuous", "crank", "rod", "0 0.2 0"),
+            ("D", "continuous", "base", "rocker", "0.3 0 0"), ("f1", "fixed", "rod", "e1", "0.3 0 0"),
+            ("f2", "fixed", "rocker", "e2", "0 0.2 0"),
+        )
+    ]  # fmt: skip
     links = "".join(f'<link name="{n}"/>' for n in ("base", "crank", "rod", "rocker", "e1", "e2"))
     return kic.from_urdf(
         f'<robot name="r">{links}{"".join(joints)}{more}</robot>', loops=[("e1", "e2", "revolute")]

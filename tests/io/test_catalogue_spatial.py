@@ -407,9 +407,7 @@ def test_every_model_is_closed_and_whole() -> None:
         f = m.mobility()
         assert (f.regular, f.caveat(), m.closure_tolerance) == (True, "", 0.0)
         assert all(b.mass is not None and b.inertia is not None for b in m.bodies)
-    redundant = {
-        name: kic.load(name).mobility().redundant for name in FORMS if kic.load(name).mobility().redundant
-    }
+    redundant = {name: n for name in FORMS if (n := kic.load(name).mobility().redundant)}
     assert redundant == {"bricard": 1, "bennett": 3, "sarrus": 1}
 
 
@@ -682,9 +680,8 @@ def test_sarrus_stretched_or_folded_raises(angle: float, freedoms: int) -> None:
     for question in (there.dynamics, lambda: there.coefficients("plate")):
         refuses(question, kic.SingularError, coordinates=("A1",), dof=freedoms)
     close = m.at({"A1": abs(angle - 1e-5)})
-    assert close.coefficients("plate.z", order=1).G.item() == pytest.approx(
-        np.cos(angle - 1e-5) / 2, abs=1e-5
-    )
+    rate = close.coefficients("plate.z", order=1).G.item()
+    assert rate == pytest.approx(np.cos(angle - 1e-5) / 2, abs=1e-5)
     refuses(lambda: close.coefficients("plate.z", order=2), kic.SingularError, order=2)
     close = m.at({"A1": abs(angle - 1e-6)})
     caught = refuses(lambda: close.coefficients("plate.z", order=1), kic.SingularError)
@@ -771,10 +768,7 @@ def delta_with(m: kic.Mechanism, universal: str) -> kic.Mechanism:
     points, rods = list(m.points), []
     for j in U:
         leg = j.name[1:]
-        points += [
-            kic.Point(f"in{leg}", j.bodies[0], j.at),
-            kic.Point(f"out{leg}", "plate", ends[leg].at),
-        ]
+        points += [kic.Point(f"in{leg}", j.bodies[0], j.at), kic.Point(f"out{leg}", "plate", ends[leg].at)]
         rods.append(kic.Distance(f"line{leg}", (f"in{leg}", f"out{leg}"), fixed=True))
     arms = [j for j in m.joints if j.type == "revolute"]
     hold = kic.Joint("hold", "free", ("ground", "plate"), (0, 0, -0.62))
@@ -788,9 +782,8 @@ def test_other_drawings_of_the_delta() -> None:
     assert delta_with(m, "balls").dof == 9
     plain = delta_with(m, "distances")
     assert plain.dof == 3
-    bare = replace(
-        m, bodies=[replace(b, mass=0.0, inertia=(0, 0, 0)) if "rod" in b.name else b for b in m.bodies]
-    )
+    bodies = [replace(b, mass=0.0, inertia=(0, 0, 0)) if "rod" in b.name else b for b in m.bodies]
+    bare = replace(m, bodies=bodies)
     q = [0.9, 0.1, 0.6]
     a, b, c = bare.at(q), plain.at(q), m.at(q)
     for letter in "GHD":
@@ -831,33 +824,17 @@ def test_scara_in_its_motors() -> None:
     """Rows by hand: belts 30 : 45, 12 : 36 and 12 : 30, a screw of 20 mm; then a planar arm's tip."""
     p = 0.02 / (2 * np.pi)
     joints = ["motor1", "motor2", "elbow", "motor3", "nut", "motor4", "sleeve", "quill.1", "quill.2"]
-    B = np.array(
-        [
-            [1, 0, 0, 0],
-            [0, 1, 0, 0],
-            [-2 / 3, 2 / 3, 0, 0],
-            [0, 0, 1, 0],
-            [0, 0, 1 / 3, 0],
-            [0, 0, 0, 1],
-            [0, 0, 0, 0.4],
-            [0, 0, 0, 0.4],
-            [0, 0, -p / 3, 0.4 * p],
-        ]
-    )
+    one, two, three, four = np.eye(4)
+    B = np.array([one, two, 2 / 3 * (two - one), three, three / 3, four, 0.4 * four, 0.4 * four,
+                  p * (0.4 * four - three / 3)])  # fmt: skip
     by_hand("scara", B, joints)
     m = kic.load("scara")
     rng = np.random.default_rng(5)
     q = rng.uniform(-3, 3, (20, 4)) * [1, 1, 10, 10]
     c = m.at(q)
     fore = q[:, 0] + 2 / 3 * (q[:, 1] - q[:, 0])
-    tip = np.stack(
-        [
-            0.35 * np.cos(q[:, 0]) + 0.25 * np.cos(fore),
-            0.35 * np.sin(q[:, 0]) + 0.25 * np.sin(fore),
-            p * (0.4 * q[:, 3] - q[:, 2] / 3) - 0.15,
-        ],
-        axis=-1,
-    )
+    flat = 0.35 * np.exp(1j * q[:, 0]) + 0.25 * np.exp(1j * fore)
+    tip = np.stack([flat.real, flat.imag, p * (0.4 * q[:, 3] - q[:, 2] / 3) - 0.15], axis=-1)
     assert np.abs(c.value("tip") - tip).max() < 1e-13
     heading = c.pose("spindle").rotation.as_matrix()[:, :2, 0]
     turned = fore + 0.4 * q[:, 3] - np.pi / 2  # the drawing has the forearm along y
@@ -880,10 +857,8 @@ def test_wrist_in_its_drives() -> None:
     c = m.at(q)
     one, pitch, _, roll = GEARS @ q.T
     for k, T in enumerate(c.pose("hand").rotation.as_matrix()):
-        R = [
-            turn(ORIGIN, axis, mp.mpf(a[k]))[:3, :3].astype(float)
-            for axis, a in ((X, one), (Y, pitch), (X, roll))
-        ]
+        angles = ((X, one), (Y, pitch), (X, roll))
+        R = [turn(ORIGIN, axis, mp.mpf(a[k]))[:3, :3].astype(float) for axis, a in angles]
         assert np.abs(T - R[0] @ R[1] @ R[2]).max() < 1e-13
     # all three alike: the wrist turns as one piece
     assert np.abs(GEARS @ [1, 1, 1] - [1, 0, 0, 0]).max() == 0

@@ -175,11 +175,8 @@ def test_joints_that_cannot_hold() -> None:
     assert "friction of 'first' is given by axis; friction of 'second' is given by axis" in rough.remarks[0]
     # swing is a limit of both types of joints
     limited = Rocker(2).mechanism(True, swing=0.5, swing_axis=tuple(X)).hold_spins()
-    assert (limited["first"].type, limited["first"].swing, limited["first"].swing_axis) == (
-        "universal",
-        0.5,
-        tuple(X),
-    )
+    first = limited["first"]
+    assert (first.type, first.swing, first.swing_axis) == ("universal", 0.5, tuple(X))
 
 
 def test_loads_beside_the_line() -> None:
@@ -280,12 +277,8 @@ def test_locks_and_copies() -> None:
     for m in (held.unlock("spin"), held.unlock(), rssr.hold_spins().unlock("spin").lock("crank")):
         assert not m.remarks
         assert "held" not in str(m.mobility())
-    for m in (
-        held,
-        held.unlock("crank"),
-        rssr.hold_spins().lock({"crank": 1.0}),
-        pickle.loads(pickle.dumps(held)),
-    ):
+    other = rssr.hold_spins().lock({"crank": 1.0})
+    for m in (held, held.unlock("crank"), other, pickle.loads(pickle.dumps(held))):
         assert ["'coupler' by 'spin', now a fixed joint" in text for text in m.remarks] == [True]
         assert "held: 'coupler' by 'spin'" in str(m.mobility())
     m = Rocker(6).mechanism(True)

@@ -13,6 +13,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 import kic
 from kic import linkages
 
+FOUR = {"ground": 4.0, "crank": 1.0, "coupler": 3.5, "rocker": 3.0}
 SIX_BAR = {"tip": (1.5, -1.0), "rod": 4.0, "follower": 2.5, "pivot": (6.0, -0.5)}
 
 
@@ -51,15 +52,7 @@ def test_the_foot_of_klanns_leg_against_intersecting_circles() -> None:
 @pytest.mark.parametrize("kind", ["watt", "stephenson"])
 @pytest.mark.parametrize("dyad", ["left", "right"])
 def test_six_bars_against_intersecting_circles(kind: str, dyad: str) -> None:
-    m = getattr(linkages, kind)(
-        ground=4.0,
-        crank=1.0,
-        coupler=3.5,
-        rocker=3.0,
-        **SIX_BAR,
-        dyad=dyad,
-        masses={"rod": 1.0, "crank": 2.0},
-    )
+    m = getattr(linkages, kind)(**FOUR, **SIX_BAR, dyad=dyad, masses={"rod": 1.0, "crank": 2.0})
     assert (m.dof, m.coordinates, len(m.bodies)) == (1, ("A",), 5)
     assert (m["rod"].mass, m["crank"].mass, m["rocker"].mass) == (1.0, 2.0, None)
     flat = m.at({"A": m.at().value("A") + np.linspace(0.0, 1.0, 9)})
@@ -185,10 +178,8 @@ def test_the_cables_of_a_robot_pull(size: int) -> None:
     assert m.actuators == tuple(f"L{k + 1}" for k in range(2**size))
     turn = Rotation.from_rotvec([0.0, 0.0, 0.05])
     place = np.array([0.3, -0.2, 0.1 if size == 3 else 0.0])
-    if size == 3:
-        c = m.at({"platform": RigidTransform.from_components(place, turn)})
-    else:
-        c = m.at({"tip.x": 0.3, "tip.y": -0.2, "platform.angle": 0.05})
+    flat = {"tip.x": 0.3, "tip.y": -0.2, "platform.angle": 0.05}
+    c = m.at({"platform": RigidTransform.from_components(place, turn)} if size == 3 else flat)
     tension = -c.distribute(c.inverse_dynamics(), effort_limits=[[-900.0], [-20.0]]).effort
     assert tension.min() > 20.0 - 1e-9
     assert tension.max() < 900.0
@@ -224,14 +215,8 @@ AT_ANGLE: dict[str, Callable[[float], tuple[kic.Mechanism, dict[str, float]]]] =
         linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.26, forearm=0.65, angle=x),
         {f"A{k}": x for k in (1, 2, 3)},
     ),
-    "stephenson": lambda x: (
-        linkages.stephenson(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR, angle=x),
-        {"A": x},
-    ),
-    "watt": lambda x: (
-        linkages.watt(ground=4.0, crank=1.0, coupler=3.5, rocker=3.0, **SIX_BAR, angle=x),
-        {"A": x},
-    ),
+    "stephenson": lambda x: (linkages.stephenson(**FOUR, **SIX_BAR, angle=x), {"A": x}),
+    "watt": lambda x: (linkages.watt(**FOUR, **SIX_BAR, angle=x), {"A": x}),
     "scott_russell": lambda x: (linkages.scott_russell(crank=1.0, angle=x), {"A": x}),
     "peaucellier": lambda x: (linkages.peaucellier(long=5.0, short=4.0, crank=2.0, angle=x), {"C": x}),
     "scissor_lift": lambda x: (linkages.scissor_lift(arm=1.2, stages=2, angle=x), {"A": x}),

@@ -13,12 +13,11 @@ from kic import linkages
 EPS = np.finfo(float).eps
 
 FOUR_BARS = {
-    "crank-rocker": (4.0, 1.0, 3.5, 3.0),
-    "rocker-crank": (4.0, 3.0, 3.5, 1.0),
-    "double-crank": (1.0, 3.0, 3.5, 4.0),
-    "double-rocker": (4.0, 3.0, 1.0, 3.5),
+    "crank-rocker": (4.0, 1.0, 3.5, 3.0), "rocker-crank": (4.0, 3.0, 3.5, 1.0),
+    "double-crank": (1.0, 3.0, 3.5, 4.0), "double-rocker": (4.0, 3.0, 1.0, 3.5),
     "triple-rocker": (4.0, 2.0, 1.5, 2.0),
-}
+}  # fmt: skip
+SIX_LEGS = {"base_radius": 0.8, "platform_radius": 0.5, "base_angle": 0.3, "platform_angle": 0.4}
 
 
 def sampled(g: float, c: float, p: float, r: float) -> tuple[np.ndarray, np.ndarray]:
@@ -71,20 +70,11 @@ def test_the_rocker_of_a_crank_rocker_swings_between_its_dead_centres():
 @pytest.mark.parametrize("branch", ["open", "crossed"])
 def test_four_bars_have_their_lengths(kind, branch):
     lengths = FOUR_BARS[kind]
-    m = linkages.four_bar(
-        **dict(zip(("ground", "crank", "coupler", "rocker"), lengths, strict=True)),
-        branch=branch,
-        tip=(0.5, 0.2),
-        masses={"coupler": 2.0},
-        gravity=(0, -9.81, 0),
-    )
+    bars = dict(zip(("ground", "crank", "coupler", "rocker"), lengths, strict=True))
+    more = {"masses": {"coupler": 2.0}, "gravity": (0, -9.81, 0)}
+    m = linkages.four_bar(**bars, branch=branch, tip=(0.5, 0.2), **more)
     place = {joint.name: np.array(joint.at) for joint in m.joints}
-    sides = [
-        place["D"] - place["A"],
-        place["B"] - place["A"],
-        place["C"] - place["B"],
-        place["C"] - place["D"],
-    ]
+    sides = [place[b] - place[a] for a, b in ("AD", "AB", "BC", "DC")]
     assert np.abs(np.linalg.norm(sides, axis=1) - lengths).max() < 50 * EPS * max(lengths)
     across = np.cross(place["D"] - place["B"], place["C"] - place["B"])[2]
     assert (across > 0) == (branch == "open")
@@ -138,14 +128,7 @@ def test_five_bar():
 
 
 def test_stewart_legs_are_distances_of_joints():
-    m = linkages.stewart(
-        base_radius=0.8,
-        platform_radius=0.5,
-        height=0.9,
-        base_angle=0.3,
-        platform_angle=0.4,
-        masses={"platform": 20.0},
-    )
+    m = linkages.stewart(**SIX_LEGS, height=0.9, masses={"platform": 20.0})
     assert m.dof == 6
     joints = {j.name: j for j in m.joints}
     pose = RigidTransform.from_components([0.05, -0.03, 0.1], Rotation.from_rotvec([0.1, -0.05, 0.2]))
@@ -155,13 +138,7 @@ def test_stewart_legs_are_distances_of_joints():
         assert abs(c.value(f"L{k}") - np.linalg.norm(pose.apply(top) - base)) < 1e-11
     radii = [np.hypot(*joints[f"U{k}"].at[:2]) for k in range(1, 7)]
     assert np.abs(np.array(radii) - 0.8).max() < 10 * EPS
-    same = linkages.stewart(
-        base_radius=0.8,
-        platform_radius=0.5,
-        leg_length=float(m.at().value("L1")),
-        base_angle=0.3,
-        platform_angle=0.4,
-    )
+    same = linkages.stewart(**SIX_LEGS, leg_length=float(m.at().value("L1")))
     assert abs(same.joints[2].at[2] - 0.9) < 1e-12
 
 
@@ -171,12 +148,8 @@ def test_massless_legs_of_a_stewart_platform():
         base_radius=0.8, platform_radius=0.5, legs="distance", gravity=(0, 0, -9.81), **shape
     )
     massless = {f"{kind}{k}": 0.0 for kind in ("cylinder", "piston") for k in range(1, 7)}
-    bars = linkages.stewart(
-        base_radius=0.8,
-        platform_radius=0.5,
-        gravity=(0, 0, -9.81),
-        **(shape | {"masses": {"platform": 20.0, **massless}}),
-    )
+    given = shape | {"masses": {"platform": 20.0, **massless}, "gravity": (0, 0, -9.81)}
+    bars = linkages.stewart(base_radius=0.8, platform_radius=0.5, **given)
     pose = RigidTransform.from_components([0.05, -0.03, 0.1], Rotation.from_rotvec([0.1, -0.05, 0.2]))
     c, d = rods.at({"platform": pose}), bars.at({"platform": pose})
     for k in range(1, 7):

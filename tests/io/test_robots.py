@@ -171,9 +171,8 @@ def test_loop_that_cannot_close_is_named():
         joint("pivot_fixed", "fixed", "base", "pivot", "1 0 0"),
         joint("pivot_fixed", "fixed", "base", "pivot", "9 0 0"),
     )
-    with pytest.raises(kic.ModelFileError) as caught:
+    with raises(kic.ModelFileError, loop="end to pivot") as caught:
         kic.from_urdf(far, loops=[("end", "pivot")])
-    assert caught.value.loop == "end to pivot"
     assert caught.value.residual > 0.1
 
 
@@ -200,20 +199,12 @@ def test_floating_base_of_a_closed_robot_by_name_and_pose():
 
 
 def test_mimic_joint_keeps_factor_and_offset():
-    mimic = joint(
-        "C",
-        "continuous",
-        "bar2",
-        "bar3",
-        "1 0 0",
-        "0 0 -1.4",
-        '<axis xyz="0 0 1"/><mimic joint="B" multiplier="-2" offset="0.3"/>',
+    hinge = ("C", "continuous", "bar2", "bar3", "1 0 0", "0 0 -1.4")
+    axis, mimic = '<axis xyz="0 0 1"/>', '<mimic joint="B" multiplier="-2" offset="0.3"/>'
+    text = FOUR_BAR.replace(joint(*hinge, axis), joint(*hinge, axis + mimic)).replace(
+        "continuous", "revolute"
     )
-    text = FOUR_BAR.replace(
-        joint("C", "continuous", "bar2", "bar3", "1 0 0", "0 0 -1.4", '<axis xyz="0 0 1"/>'), mimic
-    )
-    text = text.replace("continuous", "revolute")
-    m = kic.from_urdf(text.replace("</robot>", "</robot>"), coordinates=["A", "B"])
+    m = kic.from_urdf(text, coordinates=["A", "B"])
     c = m.at({"A": 0.1, "B": 0.4})
     assert abs(c.value("C") - (-2 * 0.4 + 0.3)) < 1e-12
 
@@ -403,9 +394,8 @@ def test_rounded_plates_are_written_to_mjcf(digits):
 
 @pytest.mark.parametrize("excess", [2e-6, 2.6e-5, 0.1])
 def test_excess_of_a_moment_is_in_the_error(excess):
-    with raises(kic.ModelError, name="plate") as caught:
+    with raises(kic.ModelError, name="plate", excess=pytest.approx(excess)) as caught:
         kic.to_mjcf(plate((0.4, 0.6, 1 + excess), exception="as printed"))
-    assert caught.value.excess == pytest.approx(excess)
     assert f"exceeds the sum of the others by {excess:.3g}" in caught.value.message
 
 
@@ -468,12 +458,15 @@ def test_order_of_needs_a_model_with_common_joints():
 SPIN = '<joint name="{name}" type="revolute"><parent>{parent}</parent><child>{child}</child>{more}</joint>'
 
 
+def hinge(name: str, parent: str, child: str, more: str = "") -> str:
+    """Return a joint of SDF about z."""
+    axis = f"<axis><xyz>0 0 1</xyz>{more}</axis>"
+    return SPIN.format(name=name, parent=parent, child=child, more=axis)
+
+
 def test_trees_of_an_sdf_model_move_on_their_own():
     links = "".join(f'<link name="l{k}"><pose>{k} 0 0 0 0 0</pose></link>' for k in range(4))
-    joints = "".join(
-        SPIN.format(name=f"j{k}", parent=f"l{k}", child=f"l{k + 1}", more="<axis><xyz>0 0 1</xyz></axis>")
-        for k in (0, 2)
-    )
+    joints = "".join(hinge(f"j{k}", f"l{k}", f"l{k + 1}") for k in (0, 2))
     text = f'<sdf version="1.9"><model name="pair">{links}{joints}</model></sdf>'
     m = kic.from_sdf(text)
     assert {joint.name: joint.bodies[1] for joint in m.joints if joint.type == "free"} == {
@@ -496,10 +489,7 @@ def test_pose_of_an_sdf_model_is_that_of_its_placement_frame():
         "<pose>0 0 5 0 0 0</pose>"
         '<link name="a"><pose>1 0 0 0 0 0</pose></link><link name="b"><pose>2 0 0 0 0 0</pose></link>'
         '<frame name="free"/><frame name="grip" attached_to="b"><pose rotation_format="quat_xyzw">'
-        "0 3 0 0 0 1 1</pose></frame>"
-        + SPIN.format(name="j", parent="world", child="a", more="<axis><xyz>0 0 1</xyz></axis>")
-        + SPIN.format(name="k", parent="a", child="b", more="<axis><xyz>0 0 1</xyz></axis>")
-        + "</model></sdf>"
+        "0 3 0 0 0 1 1</pose></frame>" + hinge("j", "world", "a") + hinge("k", "a", "b") + "</model></sdf>"
     )
     m = kic.from_sdf(text)
     frames = {frame.name: frame for frame in m.frames}
@@ -513,12 +503,7 @@ def test_pose_of_an_sdf_model_is_that_of_its_placement_frame():
 def test_parts_of_sdf_links_and_joints_that_are_left_out():
     text = (
         '<sdf version="1.11"><model name="m"><link name="a"><gravity>false</gravity>{link}</link>'
-        + SPIN.format(
-            name="j",
-            parent="world",
-            child="a",
-            more="<axis><xyz>0 0 1</xyz><limit><effort>3</effort></limit></axis>",
-        )
+        + hinge("j", "world", "a", "<limit><effort>3</effort></limit>")
         + "</model></sdf>"
     )
     m = kic.from_sdf(text.replace("{link}", '<inertial auto="true"/>'))
@@ -543,10 +528,9 @@ def test_axes_of_ball_and_continuous_joints_of_sdf():
     none = "<dynamics><damping>0</damping></dynamics><limit><lower>-1e16</lower></limit>"
     quiet = text.replace('<link name="a"/>', inertial).format(ball.format(none))
     assert not any("ball" in remark for remark in kic.from_sdf(quiet, strict=True).remarks)
-    turning = "<axis><xyz>0 0 1</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis>"
-    hinge = SPIN.format(name="j", parent="world", child="a", more=turning)
-    assert kic.from_sdf(text.format(hinge)).joints[0].limits == (-1.0, 1.0)
-    m = kic.from_sdf(text.format(hinge.replace("revolute", "continuous")))
+    pin = hinge("j", "world", "a", "<limit><lower>-1</lower><upper>1</upper></limit>")
+    assert kic.from_sdf(text.format(pin)).joints[0].limits == (-1.0, 1.0)
+    m = kic.from_sdf(text.format(pin.replace("revolute", "continuous")))
     assert m.joints[0].limits is None
     assert any("'j' is continuous" in remark for remark in m.remarks)
 
@@ -555,9 +539,8 @@ def test_axes_of_ball_and_continuous_joints_of_sdf():
 def test_limits_that_are_ignored_are_numbers(value):
     with raises(kic.ModelFileError, key="limit"):
         kic.from_urdf(ARM.replace('effort="10"', f'effort="{value}"', 1))
-    limit = f"<axis><xyz>0 0 1</xyz><limit><effort>{value}</effort></limit></axis>"
-    hinge = SPIN.format(name="j", parent="world", child="a", more=limit)
-    text = f'<sdf version="1.9"><model name="m"><link name="a"/>{hinge}</model></sdf>'
+    pin = hinge("j", "world", "a", f"<limit><effort>{value}</effort></limit>")
+    text = f'<sdf version="1.9"><model name="m"><link name="a"/>{pin}</model></sdf>'
     refuses(lambda: kic.from_sdf(text), kic.ModelFileError, key="limit")
     assert kic.from_sdf(text.replace(f">{value}<", ">inf<")).dof == 1
 
@@ -592,8 +575,8 @@ def test_long_chains_of_frames(part):
     inner = {"frame": lambda up: f'attached_to="{up}">', "pose": lambda up: f'><pose {key}="{up}"/>'}[part]
     frames = "".join(f'<frame name="f{k}" {inner(f"f{k + 1}" if k < count - 1 else "a")}</frame>'
                      for k in range(count))  # fmt: skip
-    hinge = SPIN.format(name="j", parent="world", child="a", more="<axis><xyz>0 0 1</xyz></axis>")
-    text = f'<sdf version="1.9"><model name="m"><link name="a"/>{hinge}{frames}</model></sdf>'
+    pin = hinge("j", "world", "a")
+    text = f'<sdf version="1.9"><model name="m"><link name="a"/>{pin}{frames}</model></sdf>'
     assert len(kic.from_sdf(text).frames) == count + 1
 
 

@@ -137,11 +137,8 @@ def test_bodies_without_mass_are_joints_of_the_body_below():
         text = kic.to_mjcf(m)
         assert text.count("<body ") == 1
         assert text.count("<joint ") == m.dof
-    for wrong in (
-        chain(7),
-        chain(3, points=[kic.Point("P", "k1", X)]),
-        chain(3, frames=[kic.Frame("F", "k0")]),
-    ):
+    pointed, framed = chain(3, points=[kic.Point("P", "k1", X)]), chain(3, frames=[kic.Frame("F", "k0")])
+    for wrong in (chain(7), pointed, framed):
         refuses(lambda wrong=wrong: kic.to_mjcf(wrong), kic.ModelError, match="lacks mass")
 
 
@@ -158,16 +155,12 @@ def ring(kind: str = "revolute", closed: bool = True, laws: bool = False, **more
         return kic.Joint(name, kind, pair, **({"at": tuple(rng.normal(size=3))} | own | more))  # type: ignore[arg-type]
 
     own = {"damping": 0.3} if laws else {}
+    ends = ("c", "ground") if closed and kind not in ("spherical", "free") else ("ground", "c")
     joints = [
         add("A", "cylindrical", ("ground", "a"), **own),
         add("B", "universal", ("a", "b"), **own),
         add("D", "planar", ("c", "b"), **own),
-        add(
-            "K",
-            kind,
-            ("c", "ground") if closed and kind not in ("spherical", "free") else ("ground", "c"),
-            **more,
-        ),
+        add("K", kind, ends, **more),
     ]
     if not closed:
         joints[2:] = [add("K", kind, ("ground" if kind in ("spherical", "free") else "b", "c"), **more)]
@@ -244,6 +237,8 @@ SPRING = kic.Spring("coil", ENDS, stiffness=2.0, rest=0.3, damping=0.4)
 COUPLED = ("A.1", "B.2")
 TOOL = kic.Frame("tool", "b", origin=(0.1, 0.2, 0.3), axes=((0, 1, 0), (-1, 0, 0), (0, 0, 1)))
 MOTOR = kic.Motor("M", ("A.1",), ratios=(5.0,))
+ELECTRIC = {"inertia": 0.0, "damping": 0.0, "friction": 0.0, "resistance": 1.0, "inductance": 0.1}
+ELECTRIC |= {"torque_constant": 0.2, "speed_constant": 0.3}
 
 # mechanisms without and with each property
 CASES: dict[str, Callable[[], list[tuple[kic.Mechanism, kic.Mechanism]]]] = {
@@ -295,52 +290,23 @@ CASES: dict[str, Callable[[], list[tuple[kic.Mechanism, kic.Mechanism]]]] = {
     "Motor.friction": lambda: with_parts(motors=[replace(MOTOR, friction=0.1)]),
     **dict.fromkeys(
         [f"Motor.{key}" for key in ("resistance", "inductance", "torque_constant", "speed_constant")],
-        lambda: with_parts(
-            motors=[
-                kic.Motor(
-                    "M",
-                    ("A.1",),
-                    ratios=(5.0,),
-                    inertia=0.0,
-                    damping=0.0,
-                    friction=0.0,
-                    resistance=1.0,
-                    inductance=0.1,
-                    torque_constant=0.2,
-                    speed_constant=0.3,
-                )
-            ]
-        ),
+        lambda: with_parts(motors=[replace(MOTOR, **ELECTRIC)]),
     ),
     "MechanismDescription.gravity": lambda: [(ring(), replace(ring(), gravity=(3.0, 2.0, 1.0)))],
 }
 TOUCH = kic.Contact(
     "touch", "soft", ("a", "ground"), (0.1, 0.2, 0.3), normal=(0, 0, 1), friction=0.5, torsion=0.1
 )
-CASES |= dict.fromkeys(
-    [f"Frame.{key}" for key in ("body", "origin", "axes")],
-    lambda: with_parts(frames=[TOOL]),
-)
-CASES |= dict.fromkeys(
-    [f"Spring.{key}" for key in ("points", "stiffness", "rest")],
-    lambda: with_parts(springs=[SPRING]),
-)
-CASES |= dict.fromkeys(
-    [f"Force.{key}" for key in ("point", "force")],
-    lambda: with_parts(forces=[kic.Force("push", "pa", (1, 2, 3))]),
-)
-CASES |= dict.fromkeys(
-    [f"Moment.{key}" for key in ("body", "moment")],
-    lambda: with_parts(moments=[kic.Moment("twist", "a", (1, 2, 3))]),
-)
-CASES |= dict.fromkeys(
-    [f"Distance.{key}" for key in ("points", "fixed")],
-    lambda: with_parts(distances=[kic.Distance("rod", ENDS, fixed=True)]),
-)
-CASES |= dict.fromkeys(
-    [f"Contact.{x.name}" for x in fields(kic.Contact) if x.name != "name"],
-    lambda: with_parts(contacts=[TOUCH]),
-)
+for kind, part, keys in (
+    ("frames", TOOL, ("body", "origin", "axes")),
+    ("springs", SPRING, ("points", "stiffness", "rest")),
+    ("forces", kic.Force("push", "pa", (1, 2, 3)), ("point", "force")),
+    ("moments", kic.Moment("twist", "a", (1, 2, 3)), ("body", "moment")),
+    ("distances", kic.Distance("rod", ENDS, fixed=True), ("points", "fixed")),
+    ("contacts", TOUCH, [x.name for x in fields(kic.Contact) if x.name != "name"]),
+):
+    names = [f"{type(part).__name__}.{key}" for key in keys]
+    CASES |= dict.fromkeys(names, lambda kind=kind, part=part: with_parts(**{kind: [part]}))
 # definitions that `terms` turns into ratios, and fields without an effect on motion
 NONE = {
     "Coupling.gears", "Coupling.belt", "Coupling.pitch_point", "Body.inertia_exception",

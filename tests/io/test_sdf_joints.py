@@ -133,12 +133,8 @@ def test_coupled_joints_are_read_in_every_order():
 def test_mimic_of_a_universal_joint_that_is_turned_round(parent, child):
     follow = '<mimic joint="j1" axis="axis"/>'
     rng = np.random.default_rng(4)
-    joints = [
-        ("j0", "revolute", "world", "a"),
-        ("j1", "universal", parent, child),
-        ("j2", "revolute", "a", "e"),
-    ]
-    model = Model(rng, joints)
+    ends = ("j1", "universal", parent, child)
+    model = Model(rng, [("j0", "revolute", "world", "a"), ends, ("j2", "revolute", "a", "e")])
     text = model.text()
     at = text.index('name="j2"')
     text = text[:at] + text[at:].replace("<axis>", f"<axis>{follow}", 1)

@@ -57,12 +57,9 @@ def test_rates_and_power(text: str, kind: str) -> None:
     assert np.allclose((found.torque * found.speed).sum(axis=-1), power, rtol=1e-10, atol=1e-10)
     if kind == DIFFERENTIAL:  # the documented efforts
         torque = found.torque.T
-        assert np.allclose(
-            efforts[:, 0], J[0] * (A[0] * torque[0] + A[1] * torque[1]), rtol=1e-10, atol=1e-10
-        )
-        assert np.allclose(
-            efforts[:, 1], J[1] * (A[0] * torque[0] - A[1] * torque[1]), rtol=1e-10, atol=1e-10
-        )
+        for k, sign in enumerate((1, -1)):
+            documented = J[k] * (A[0] * torque[0] + sign * A[1] * torque[1])
+            assert np.allclose(efforts[:, k], documented, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(("text", "joint"), [(OLD, "two"), (NEW, "one")])
@@ -78,21 +75,16 @@ def test_offsets_have_a_remark(text: str, joint: str) -> None:
 def test_motors_of_two_joints_are_written_back(kind: str) -> None:
     m = kic.from_urdf(ARM.format(OLD.format(kind)))
     again = kic.from_urdf(kic.to_urdf(m).text)
-    assert {motor.name: motor.joints for motor in again.motors} == {
-        motor.name: motor.joints for motor in m.motors
-    }
+    joints = [{motor.name: motor.joints for motor in x.motors} for x in (again, m)]
+    assert joints[0] == joints[1]
     for one, two in zip(m.motors, again.motors, strict=True):
         assert one.ratios == pytest.approx(two.ratios, rel=1e-14)
     more = m.replace(motors=[kic.Motor("m0", ["one"], ratios=[5]), *m.motors])
     if kind == DIFFERENTIAL:
         assert len(kic.from_urdf(kic.to_urdf(more).text).motors) == 3
     # other maps of two joints are named by one error
-    other = m.replace(
-        motors=[
-            kic.Motor("m1", ["one", "two"], ratios=[2, 3]),
-            kic.Motor("m2", ["one", "two"], ratios=[1, 4]),
-        ]
-    )
+    ratios = {"m1": [2, 3], "m2": [1, 4]}
+    other = m.replace(motors=[kic.Motor(n, ["one", "two"], ratios=r) for n, r in ratios.items()])
     refuses(lambda: kic.to_urdf(other), kic.ModelError, match="motor 'm1'; motor 'm2'")
 
 
@@ -140,12 +132,8 @@ def test_transmissions_that_are_ignored(old: str, new: str) -> None:
 
 def test_order_of_ros2_control() -> None:
     """Its loader goes by the order, and the roles must agree."""
-    text = (
-        NEW.format(DIFFERENTIAL)
-        .replace("joint1", "joint")
-        .replace("joint2", "joint1")
-        .replace('joint"', 'joint2"')
-    )
+    text = NEW.format(DIFFERENTIAL).replace("joint1", "joint").replace("joint2", "joint1")
+    text = text.replace('joint"', 'joint2"')
     assert not kic.from_urdf(ARM.format(text)).motors
     refuses(lambda: kic.from_urdf(ARM.format(text), strict=True), kic.ModelFileError, match="in this order")
 
