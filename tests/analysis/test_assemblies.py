@@ -194,25 +194,6 @@ def test_uncontrolled_motion_is_reported() -> None:
 
 
 PLACE = {"tip.x": 1.0, "tip.y": 0.0}
-WRONG = [
-    ({"tip.x": 1.0}, {}, {"mobility": 2, "count": 1}),
-    (PLACE, {"starts": 0}, {"key": "starts", "got": 0}),
-    (PLACE, {"starts": 2.5}, {"key": "starts"}),
-    (PLACE, {"rng": "x"}, {"key": "rng", "got": "x"}),
-    (PLACE, {"rng": -1}, {"key": "rng", "got": -1}),
-    (PLACE, {"limits": [1]}, {"key": "limits", "got": [1]}),
-    (PLACE, {"limits": {"elbow": (2, 1)}}, {"key": "limits", "name": "elbow", "got": (2, 1)}),
-    (PLACE, {"limits": {"elbow": 1}}, {"key": "limits", "name": "elbow", "got": 1}),
-    (PLACE, {"limits": {"elbow": (0, np.nan)}}, {"key": "limits", "name": "elbow"}),
-    (PLACE, {"limits": {"tip.w": (0, 1)}}, {"name": "tip.w"}),
-    (PLACE, {"near": 4}, {"key": "near", "got": 4}),
-    (PLACE, {"near": TWO.at(np.zeros((3, 2)))}, {"key": "near", "got": (3,)}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("inputs", "more", "data"), WRONG)
-def test_invalid_queries_raise(inputs: dict, more: dict, data: dict) -> None:
-    refuses(lambda: TWO.assembly_modes(inputs, **more), kic.KicError, **data)
 
 
 def test_turns_of_balls_have_no_limits() -> None:

@@ -196,18 +196,6 @@ def test_uncontrolled_motion_stays_bounded() -> None:
     assert len(found.counts) < 40
 
 
-WRONG = [
-    (TWO, {"tip.x": [1.0, 1.1], "tip.y": 0.0}, {"starts": 0}, {"key": "starts", "got": 0}),
-    (TWO, {"tip.x": [1.0, 1.1]}, {}, {"mobility": 2, "count": 1}),
-    (TWO, {"tip.x": [1.0, 1.1], "tip.y": [1.0, 2, 3]}, {}, {"batches": {"tip.x": (2,), "tip.y": (3,)}}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("m", "inputs", "more", "data"), WRONG)
-def test_invalid_queries_raise(m: kic.Mechanism, inputs: dict, more: dict, data: dict) -> None:
-    refuses(lambda: m.assembly_modes(inputs, **more), kic.KicError, **data)
-
-
 @pytest.mark.parametrize("complete", [False, True])
 def test_no_solution_at_any_member(complete: bool) -> None:
     """Out of reach, with the last point; or for impossible values."""

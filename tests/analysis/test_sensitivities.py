@@ -861,23 +861,6 @@ def test_numbers_that_are_not_drawn() -> None:
     refuses(lambda: massless.sensitivity(answer, "rod.mass"), kic.ModelError, key="com")
 
 
-WRONGLY_MADE = [
-    ({"of": 3}, "`of` must be a function of a mechanism, got 3"),
-    ({"make": 3}, "`make` must be a function that returns a mechanism for given numbers, got 3"),
-    ({"x": ["B.at.x"]}, "`x` must be real numbers (K,)"),
-    ({"x": [[0.3]]}, "`x` must be real numbers (K,)"),
-    ({"x": [0.3j]}, "`x` must be real numbers (K,)"),
-    ({"make": lambda x: 3}, "Sensitivity to x[0]: `make` must return a mechanism"),
-    ({"make": lambda x: four_bar(x.real)}, "does not depend on x[0]"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "message"), WRONGLY_MADE)
-def test_invalid_functions_that_make_mechanisms_raise(wrong: dict, message: str) -> None:
-    right = {"make": four_bar, "of": lambda m: m.at().value("D"), "x": [0.3, 0.8, 0.6, 0.9]}
-    refuses(lambda: kic.sensitivity(**{**right, **wrong}), text=message)
-
-
 def test_a_dropped_step_is_an_error() -> None:
     m = kic.load("four-bar")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,19 +66,6 @@ def test_counterparts_are_arguments() -> None:
                 except ValueError:
                     continue
     assert {own.partition(",")[0] for several in COUNTERPARTS.values() for own in several} <= have
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: HERE.G, AttributeError, "Use coefficients(of).G, the Jacobian."),
-        (lambda: HERE.find_equilibrium(), AttributeError, "Use Mechanism.find_equilibrium(near=…)."),
-        (lambda: BAR.at({"crank": 1.2}), kic.InputError, "Give its joint 'A' a value, or 'crank' a Rigid"),
-        (lambda: HERE.animate(), kic.InputError, "Animate a path, such as m.path({…})."),
-    ],
-)
-def test_other_mistakes_name_the_remedy(call: Callable[[], Any], error: type, message: str) -> None:
-    refuses(call, error, text=message)
 
 
 TERMS = "influence_coefficients transfer effective_load load_distribution antagonistic superabundance "

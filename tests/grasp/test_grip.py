@@ -484,44 +484,6 @@ def test_unresisted_loads_are_described() -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("more", "text"),
-    [
-        ({"wrench": [0, 0, 1]}, "`wrench` must have shape (..., 6)"),
-        ({"wrench": [0, 0, np.nan, 0, 0, 0]}, "`wrench` must be finite"),
-        ({"wrench": np.ones(6) * 1j}, "`wrench` must be real numbers"),
-        ({"criterion": "cheapest"}, "`criterion` must be"),
-        ({"normal_force_min": -1}, "`normal_force_min` must be a finite number ≥ 0"),
-        ({"safety": 0.5}, "`safety` must be a finite number ≥ 1"),
-        ({"effort_limits": [1.0]}, "requires `jacobian`"),
-        ({"offset": [1.0]}, "requires `jacobian`"),
-        ({"jacobian": np.ones((5, 2))}, "`jacobian` must have shape (..., 6, 2)"),
-        ({"jacobian": np.ones((6, 2)), "effort_limits": [1.0]}, "`effort_limits` must be a number"),
-        ({"jacobian": np.ones((6, 2)), "effort_limits": [1.0, np.nan]}, "`effort_limits` must be a number"),
-        (
-            {"jacobian": np.ones((6, 2)), "effort_limits": [1.0, -1.0]},
-            "got 1 to -1 for '2'",
-        ),
-        (
-            {"jacobian": np.ones((6, 2)), "effort_limits": [[2.0, 0], [1.0, 1]]},
-            "got 2 to 1 for '1'",
-        ),
-        (
-            {"jacobian": np.ones((6, 2)), "effort_limits": [[np.inf, 0], [np.inf, 1]]},
-            "got inf to inf for '1'",
-        ),
-        ({"jacobian": np.ones((6, 2)), "joints": ["one"]}, "`joints` must be 2 names"),
-        ({"failures": "hide"}, "'raise' or 'mask'"),
-        ({"contacts": "hand"}, "must be a ContactSet, got 'hand'"),
-        ({"wrench": np.zeros((2, 6)), "jacobian": np.ones((3, 6, 2))}, "do not broadcast"),
-    ],
-)
-def test_invalid_arguments(more: dict, text: str) -> None:
-    given = {"contacts": SPIN, "wrench": [0, 0, -1, 0, 0, 0], **more}
-    caught = refuses(lambda: kic.grip_forces(**given))
-    assert text in str(caught), str(caught)
-
-
 def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "clarabel", None)
     refuses(lambda: kic.grip_forces(SPIN, [0, 0, -1, 0, 0, 0]), kic.KicError, extra="solver")

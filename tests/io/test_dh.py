@@ -234,31 +234,6 @@ def test_invalid_rows_raise(row: dict, key: str) -> None:
     refuses(lambda: kic.from_dh("arm", [row], convention="freeman"), kic.ModelError, key=key)
 
 
-BAD_ARMS = [
-    (dict(name="a.b", rows=[ROW]), "name"),
-    (dict(name="arm", rows=[ROW], convention="craig"), "convention"),
-    (dict(name="arm", rows=[]), "rows"),
-    (dict(name="arm", rows=None), "rows"),
-    (dict(name="arm", rows="rows"), "rows"),
-    (dict(name="arm", rows=[3]), "rows"),
-    (dict(name="arm", rows=[{"joint": "A"}]), "rows"),
-    (dict(name="arm", rows=[{"joint": "A", "body": "b", "s": 1}]), "rows"),
-    (dict(name="arm", rows=[ROW, kic.DHRow("B", "l1")]), "rows[1].body"),
-    (dict(name="arm", rows=[ROW, kic.DHRow("A", "l2")]), "joints[1].name"),
-    (dict(name="arm", rows=[ROW], bodies=[kic.Body("l2")]), "bodies[0].name"),
-    (dict(name="arm", rows=[ROW], bodies=[kic.Body("l1"), kic.Body("l1")]), "bodies[1].name"),
-    (dict(name="arm", rows=[ROW], bodies=["l1"]), "bodies[0]"),
-    (dict(name="arm", rows=[ROW], bodies=kic.Body("l1")), "bodies"),
-    (dict(name="arm", rows=[ROW], points=[kic.Body("l1")]), "points[0]"),
-    (dict(name="arm", rows=[ROW], points=[kic.Point("p", "l2", (0, 0, 0))]), "points[0].body"),
-]
-
-
-@pytest.mark.parametrize(("call", "key"), BAD_ARMS)
-def test_invalid_arms_raise(call: dict, key: str) -> None:
-    refuses(lambda: kic.from_dh(**{"convention": "freeman", **call}), kic.ModelError, key=key)
-
-
 # Universal Robots, "Parameters for calculations of kinematics and dynamics", UR5e: a, d, alpha
 UR5E = [
     (0.0, 0.1625, pi / 2), (-0.425, 0.0, 0.0), (-0.3922, 0.0, 0.0),
