@@ -173,10 +173,8 @@ def test_every_configuration_found_is_closed() -> None:
         closure.rows(found.configuration._states)[0],
     )
     assert np.abs(miss).max() < 1e-12
-    assert (
-        np.abs(found.configuration._displacement("platform")[0] - np.eye(4)).max() < 1e-9
-    )  # the drawing comes first
     poses = found.configuration._displacement("platform")
+    assert np.abs(poses[0] - np.eye(4)).max() < 1e-9  # the drawing comes first
     apart = np.abs(poses[:, None] - poses).max(axis=(-1, -2)) + np.eye(len(poses))
     states = np.abs(wrapped(found.configuration.state[:, None] - found.configuration.state)).max(
         axis=-1

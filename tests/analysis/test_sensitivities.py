@@ -500,12 +500,11 @@ def test_batches(batch: tuple[int, ...]) -> None:
         c = m.at({"A": q})
         return np.concatenate([c.coefficients("tip").H[..., 0, 0], c.dynamics().I[..., 0]], axis=-1)
 
-    S = m.sensitivity(answer, ["B.at.x", "D.at.y"])
+    names = ["B.at.x", "D.at.y"]
+    S = m.sensitivity(answer, names)
     assert S.shape == (2, *batch, 4)
     for index in np.ndindex(batch):
-        alone = m.sensitivity(
-            lambda m, q=q[index]: m.at({"A": q}).coefficients("tip").H, ["B.at.x", "D.at.y"]
-        )
+        alone = m.sensitivity(lambda m, q=q[index]: m.at({"A": q}).coefficients("tip").H, names)
         assert mismatch(S[(slice(None), *index)][:, :3], alone.reshape(2, 3)) < 1e-13
 
 
@@ -547,13 +546,11 @@ def test_paths_and_assemblies() -> None:
     check(m, lambda m: m.assembly_modes({"A": 1.2}, starts=32).configuration.value("tip"), found)
     # of a batch, slices that have no configuration are NaN and the others are those of one target
     arm, far = kic.load("horn-two-link"), {"tip.x": [1.2, 1.6, 2.4], "tip.y": 0.3}
-    S = arm.sensitivity(
-        lambda m: m.assembly_modes(far).configuration.value("elbow"), ["elbow.at.x", "tip.at.x"]
-    )
+    names = ["elbow.at.x", "tip.at.x"]
+    S = arm.sensitivity(lambda m: m.assembly_modes(far).configuration.value("elbow"), names)
     for k, x in enumerate(far["tip.x"][:2]):
         one = arm.sensitivity(
-            lambda m, x=x: m.assembly_modes({"tip.x": x, "tip.y": 0.3}).configuration.value("elbow"),
-            ["elbow.at.x", "tip.at.x"],
+            lambda m, x=x: m.assembly_modes({"tip.x": x, "tip.y": 0.3}).configuration.value("elbow"), names
         )
         assert mismatch(S[:, :, k], one) < 1e-12
     assert np.isnan(S[:, :, 2]).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from linkages import closed_gap, parallelogram
+from numpy.testing import assert_allclose
 from raising import raises, refuses
 from scipy.spatial.transform import RigidTransform, Rotation
 
@@ -33,7 +34,7 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
     assert [one.kind for one in found] == ["inputs"] * 2
     angles = np.array([one.configuration.value("A") for one in found])
     expected = (crank_angles() - 0.31) % (2 * np.pi) + 0.31
-    np.testing.assert_allclose(np.sort(angles), np.sort(expected), rtol=0, atol=1e-12)
+    assert_allclose(np.sort(angles), np.sort(expected), rtol=0, atol=1e-12)
     for one in found:
         (low,), (high,) = one.between
         assert high == low + 1
@@ -43,7 +44,7 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
         # the motion that is free is that of the crank: rates of all joints in A
         G = one.configuration.coefficients(["A", "B", "C", "D"], wrt="A", order=1).G[:, 0]
         rates = np.array([one.motion[name] for name in "ABCD"])
-        np.testing.assert_allclose(rates, rates[0] * G, atol=1e-12)
+        assert_allclose(rates, rates[0] * G, atol=1e-12)
         assert np.abs(rates).max() == 1.0
         assert one.summary().startswith("inputs: D can be at rest while others move: A ")
         refuses(lambda one=one: one.configuration.coefficients("tip", wrt="D"), kic.SingularError)
@@ -53,7 +54,7 @@ def test_dead_centres_of_a_four_bar(count: int) -> None:
         assert repr(one) == f"{one.summary()}; at {where}"
         assert f"\n  at {where}" in found.summary().text()
     flat = [float(one.configuration.value("A")) for one in c.singularities(drivers="C")]
-    np.testing.assert_allclose(flat, [np.pi, 2 * np.pi], rtol=0, atol=1e-12)
+    assert_allclose(flat, [np.pi, 2 * np.pi], rtol=0, atol=1e-12)
     assert not len(c.singularities())  # a crank has none
     assert "none was found" in str(c.singularities().summary())
 
@@ -70,7 +71,7 @@ def test_measures_are_those_of_independent_sets() -> None:
     x = m._model.transfer(())
     G = x.values_and_rates(c.state)[1] / x.scale[:, None] * x.column_scale
     sigma = np.linalg.svd(G, compute_uv=False)
-    np.testing.assert_allclose(s.measures["closure"], sigma[:, 1] / sigma[:, 0], rtol=1e-12)
+    assert_allclose(s.measures["closure"], sigma[:, 1] / sigma[:, 0], rtol=1e-12)
     assert (sigma[:, 2] < 1e-14).all()  # three of five conditions are redundant
 
 
@@ -80,7 +81,7 @@ def test_dead_centres_of_a_slider_crank() -> None:
     found = c.singularities(drivers="piston", of="piston")
     assert [one.kind for one in found] == ["inputs", "outputs"] * 2
     shafts = [one.configuration.value("shaft") for one in found]
-    np.testing.assert_allclose(shafts, np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0)
+    assert_allclose(shafts, np.repeat([np.pi, 2 * np.pi], 2), atol=1e-12, rtol=0)
     np.testing.assert_array_equal(found.measures["inputs"], found.measures["outputs"])
 
 
@@ -91,7 +92,7 @@ def test_a_two_link_arm_loses_the_direction_along_itself() -> None:
     s = c.singularities(of=["tip.x", "tip.y"])
     length = arm._model.length
     G = c.coefficients(["tip.x", "tip.y"], order=1).G / length
-    np.testing.assert_allclose(s.measures["outputs"], np.linalg.svd(G, compute_uv=False)[..., -1], rtol=1e-12)
+    assert_allclose(s.measures["outputs"], np.linalg.svd(G, compute_uv=False)[..., -1], rtol=1e-12)
     assert (s.measures["inputs"] == 1).all()
     assert "closure" not in s.measures
     assert len(s) == 15
@@ -202,7 +203,7 @@ def test_fichter_s_singularity(count: int, near: float) -> None:
     (one,) = c.singularities()
     assert one.kind == "inputs"
     turned = Rotation.from_matrix(one.configuration._displacement("platform")[:3, :3]).as_rotvec()
-    np.testing.assert_allclose(turned, [0, 0, np.pi / 2], rtol=0, atol=near)
+    assert_allclose(turned, [0, 0, np.pi / 2], rtol=0, atol=near)
     assert one.measure < 1e-12
     assert max(abs(one.motion[f"L{k}"]) for k in range(1, 7)) < 1e-12
     assert one.summary().endswith("…")  # of many joints the first few
@@ -235,7 +236,7 @@ def test_flat_parallelograms_are_singular(inputs: str) -> None:
     s = c.singularities(drivers=inputs, of="C")
     assert [(one.kind, one.between) for one in s] == [("closure", ((2,), (3,))), ("closure", ((8,), (9,)))]
     for one, angle in zip(s, (0, np.pi), strict=True):
-        np.testing.assert_allclose(one.configuration._phi, [angle, -angle, angle], atol=1e-13)
+        assert_allclose(one.configuration._phi, [angle, -angle, angle], atol=1e-13)
         assert one.dof == 2
         said = "closure: conditions of 'D' are dependent, 2 degrees of freedom to first order"
         assert one.summary() == said
@@ -292,9 +293,7 @@ def test_end_of_a_path_is_on_the_path(step: tuple[float, float, float]) -> None:
     assert one.between == ((last,), (last + 1,))
     share = (one.configuration.value(plate) - wanted[last]) @ np.array(step) / np.dot(step, step)
     assert 0 <= share <= 1
-    np.testing.assert_allclose(
-        one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9
-    )
+    assert_allclose(one.configuration.value(plate), wanted[last] + share * np.array(step), atol=1e-9)
     stretched = [abs(np.sin(one.configuration.value(f"B{k}"))) for k in (1, 2, 3)]
     assert min(stretched) < 1e-8
     # members cut out of the path know what they were to be
@@ -328,11 +327,9 @@ def test_a_path_of_poses_ends_on_the_path() -> None:
     gone = now.apply(point) - a.apply(point)
     share = gone @ way / (way @ way)
     assert 0 < share < 1
-    np.testing.assert_allclose(gone, share * way, rtol=0, atol=1e-9)
+    assert_allclose(gone, share * way, rtol=0, atol=1e-9)
     whole = (b.rotation * a.rotation.inv()).as_rotvec()
-    np.testing.assert_allclose(
-        (now.rotation * a.rotation.inv()).as_rotvec(), share * whole, rtol=0, atol=1e-9
-    )
+    assert_allclose((now.rotation * a.rotation.inv()).as_rotvec(), share * whole, rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 from classic_arms import BATCHES, angle_distance
 from classic_arms import random_wrist_partitioned as random_arm
 from expressions import angles, evaluate, relative_difference
+from numpy.testing import assert_allclose
 from raising import raises, refuses
 from sampling import STEP, agree, mismatch
 
@@ -166,7 +167,7 @@ def test_workspace_boundaries(lengths: tuple[float, float]) -> None:
         expected = np.arccos(
             np.clip((inside**2 - lengths[0] ** 2 - lengths[1] ** 2) / (2 * np.prod(lengths)), -1, 1)
         )
-        np.testing.assert_allclose(bent, abs(expected - elbow), rtol=1e-6)
+        assert_allclose(bent, abs(expected - elbow), rtol=1e-6)
         outside = radius - 1e-12 * (1 if radius == inner else -1)
         masked = arm.inverse_kinematics(outside * direction + [0, 0, 0.4], failures="mask")
         assert np.isnan(masked).all()
@@ -347,8 +348,8 @@ def test_wrist_coefficients_as_vector_products() -> None:
     R = arm.s11 * axis[:1] + np.array([0 * elbow, 0 * elbow, elbow])
     for k in range(3):
         g = np.cross(axis[k], w.values - R[k])
-        np.testing.assert_allclose(w.G[:, k], g, atol=1e-14)
-        np.testing.assert_allclose(w.H[:, 0, k], np.cross(axis[0], g), atol=1e-14)
+        assert_allclose(w.G[:, k], g, atol=1e-14)
+        assert_allclose(w.H[:, 0, k], np.cross(axis[0], g), atol=1e-14)
 
 
 def test_model_file_agrees_with_the_closed_form() -> None:
@@ -368,8 +369,8 @@ def test_model_file_agrees_with_the_closed_form() -> None:
     # the three wrist axes intersect in P
     centre = kic.Point("centre", "hand", m.points[1].at)
     other = replace(m, points=(*m.points, centre))
-    np.testing.assert_allclose(other.at(q).value("centre"), c.value("wrist"), atol=1e-14)
-    np.testing.assert_allclose(m.at()._phi, np.array([0, 1, -1, -1, 1, 0]) * np.pi / 2, atol=1e-14)
+    assert_allclose(other.at(q).value("centre"), c.value("wrist"), atol=1e-14)
+    assert_allclose(m.at()._phi, np.array([0, 1, -1, -1, 1, 0]) * np.pi / 2, atol=1e-14)
     # only the elbow changes the reach, as the model file states
     assert np.abs(c.coefficients("reach", order=1).G[..., [0, 1, 3, 4, 5]]).max() < 1e-14
 

@@ -11,6 +11,7 @@ import pytest
 from classic_arms import BATCHES, MASSES, random_leg
 from classic_arms import random_motion as motion
 from expressions import angles, evaluate, rates, relative_difference
+from numpy.testing import assert_allclose
 from raising import refuses
 from sampling import STEP, agree, mismatch
 
@@ -240,7 +241,7 @@ def test_velocity_products_that_cancel_with_offsets() -> None:
     # the cancelling terms ∂I_12/∂θ₃ and ∂I_13/∂θ₂ are equal and not zero
     gradient = leg.dynamics(q).inertia_gradient()
     assert np.abs(gradient[:, 0, 1, 2]).min() > 1e-4
-    np.testing.assert_allclose(gradient[:, 0, 2, 1], gradient[:, 0, 1, 2], rtol=1e-12)
+    assert_allclose(gradient[:, 0, 2, 1], gradient[:, 0, 1, 2], rtol=1e-12)
 
 
 def test_column_height_and_energy_of_thin_rods() -> None:
@@ -272,8 +273,8 @@ def test_model_files_equal_the_mechanism(model: str, more: dict) -> None:
     for part in ("points", "joints", "distances"):
         assert [p.name for p in getattr(m, part)] == [p.name for p in getattr(drawn, part)]
     for shipped, made in zip(m.bodies, drawn.bodies, strict=True):
-        np.testing.assert_allclose(shipped.inertia, made.inertia, rtol=1e-14)
-        np.testing.assert_allclose(shipped.com, made.com, rtol=1e-14)
+        assert_allclose(shipped.inertia, made.inertia, rtol=1e-14)
+        assert_allclose(shipped.com, made.com, rtol=1e-14)
     q, qd, qdd = motion(np.random.default_rng(0), (4,))
     effort = m.at(q).dynamics().inverse_dynamics(qd, qdd)
     assert mismatch(effort, leg.dynamics(q).inverse_dynamics(qd, qdd)) < 1e-12

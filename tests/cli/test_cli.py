@@ -337,9 +337,8 @@ def test_mobility(name):
         assert told[key] == getattr(account, key), key
     assert told["tree_coordinates"] == account.coordinates
     assert told["shares"] == account.shares.tolist()
-    assert [one["coordinates"] for one in told["passive_freedoms"]] == [
-        list(one.coordinates) for one in account.passive_freedoms
-    ]
+    passive = [list(one.coordinates) for one in account.passive_freedoms]
+    assert [one["coordinates"] for one in told["passive_freedoms"]] == passive
     text = run("mobility", "--help")
     for key in told:
         assert key in text

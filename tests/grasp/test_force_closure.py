@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from contact_sets import Z, generators, random_grasp
+from numpy.testing import assert_allclose
 from raising import raises, refuses
 from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
@@ -106,7 +107,7 @@ def test_two_soft_fingers_hold_and_two_hard_ones_do_not() -> None:
     assert not hard
     assert hard.both
     # spin about the line between them, seen at the reference point: v = ω × arm
-    np.testing.assert_allclose(hard.twist / hard.twist[3], [0, -0.3, 0.5, 1, 0, 0], atol=1e-12)
+    assert_allclose(hard.twist / hard.twist[3], [0, -0.3, 0.5, 1, 0, 0], atol=1e-12)
     assert hard.missing == (
         "cannot resist, in either sense, a moment about the line through (0, 0, 0) along (1, 0, 0)",
     )
@@ -120,7 +121,7 @@ def test_three_fingers_with_friction(method: str) -> None:
     p = np.stack([np.cos(TURN), np.sin(TURN), 0 * TURN], axis=-1)
     found = kic.force_closure(kic.ContactSet(p, -p, "friction", mu=0.2), method=method)
     assert found
-    np.testing.assert_allclose(found.margin, 1.0, atol=1e-8)  # three equal forces, without friction
+    assert_allclose(found.margin, 1.0, atol=1e-8)  # three equal forces, without friction
     slippery = kic.force_closure(kic.ContactSet(p, -p, "point"), method=method)
     assert not slippery
 
@@ -170,7 +171,7 @@ def test_form_closure_of_a_rectangle() -> None:
     central = kic.form_closure(kic.ContactSet(points * (np.abs(points) == 1), inward, "point", plane=Z))
     assert not central
     assert central.both
-    np.testing.assert_allclose(central.twist, [0, 0, 1], atol=1e-12)
+    assert_allclose(central.twist, [0, 0, 1], atol=1e-12)
 
 
 @pytest.mark.slow
@@ -218,7 +219,7 @@ def test_pyramids_enclose_the_cones(dimension: int, edges: int) -> None:
     if dimension == 0:
         assert points.shape == (1, 0)
         return
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
+    assert_allclose(np.linalg.norm(points, axis=1), 1)
     rng = np.random.default_rng(1)
     d = rng.normal(size=(2000, dimension))
     d /= np.linalg.norm(d, axis=1, keepdims=True)
@@ -238,7 +239,7 @@ def test_verdicts_do_not_depend_on_axes_and_units() -> None:
         moved = kic.ContactSet(points, c.normals @ R.T, c.kinds, **more)
         one, other = kic.force_closure(c), kic.force_closure(moved)
         assert one.closed == other.closed
-        np.testing.assert_allclose(one.margin, other.margin, atol=1e-7)
+        assert_allclose(one.margin, other.margin, atol=1e-7)
 
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1), (0,)])
@@ -269,13 +270,13 @@ def test_contact_frames() -> None:
     n = rng.normal(size=(50, 4, 3)) * 10.0 ** rng.integers(-150, 150, (50, 4, 1))
     F = kic.contact_frames(n)
     assert F.shape == (50, 4, 3, 3)
-    np.testing.assert_allclose(F @ np.swapaxes(F, -1, -2), np.broadcast_to(np.eye(3), F.shape), atol=1e-14)
-    np.testing.assert_allclose(np.linalg.det(F), 1)
+    assert_allclose(F @ np.swapaxes(F, -1, -2), np.broadcast_to(np.eye(3), F.shape), atol=1e-14)
+    assert_allclose(np.linalg.det(F), 1)
     assert ((F[..., 0, :] * (n / np.abs(n).max(axis=-1, keepdims=True))).sum(axis=-1) >= 1 - 1e-14).all()
     t = rng.normal(size=(50, 4, 3))
     given = kic.contact_frames(n, tangents=t)
     assert ((given[..., 1, :] * t).sum(axis=-1) > 0).all()
-    np.testing.assert_allclose((given[..., 2, :] * t).sum(axis=-1), 0, atol=1e-14)
+    assert_allclose((given[..., 2, :] * t).sum(axis=-1), 0, atol=1e-14)
 
 
 @pytest.mark.parametrize("planar", [False, True])
@@ -286,15 +287,15 @@ def test_grasp_map_adds_up_forces_and_moments(planar: bool) -> None:
         f = rng.normal(size=c.map.shape[1])
         force, moment = c.loads(f)
         total = np.concatenate([force.sum(0), (np.cross(c.points - c.about, force) + moment).sum(0)])
-        np.testing.assert_allclose(c.map @ f, total[[0, 1, 5]] if planar else total, atol=1e-13)
+        assert_allclose(c.map @ f, total[[0, 1, 5]] if planar else total, atol=1e-13)
         same = kic.grasp_map(c.points, c.normals, c.kinds, about=c.about, plane=Z if planar else None)
-        np.testing.assert_allclose(same, c.map, atol=1e-14)
+        assert_allclose(same, c.map, atol=1e-14)
         # virtual work: Gᵀ of a twist is the rate of the contacts in their axes, and of a rigid body J is that
         v, omega = rng.normal(size=(2, 3)) * ([[1, 1, 0], [0, 0, 1]] if planar else 1)
         rates = v + np.cross(omega, c.points - c.about)
         J = c.jacobian(rates[..., None], np.broadcast_to(omega, c.points.shape)[..., None])
         twist = np.concatenate([v, omega])
-        np.testing.assert_allclose(J[:, 0], c.map.T @ (twist[[0, 1, 5]] if planar else twist), atol=1e-13)
+        assert_allclose(J[:, 0], c.map.T @ (twist[[0, 1, 5]] if planar else twist), atol=1e-13)
 
 
 @pytest.mark.parametrize("normal", [(0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 0, -2), (1, 1, 1)])
@@ -307,13 +308,13 @@ def test_planes(normal: tuple[float, ...]) -> None:
     c = kic.ContactSet(
         base.points @ R + 3 * u, base.normals @ R, "friction", mu=0.5, plane=normal, about=5 * u
     )
-    np.testing.assert_allclose(c.map, base.map, atol=1e-14)
+    assert_allclose(c.map, base.map, atol=1e-14)
     assert kic.force_closure(c).closed == kic.force_closure(base).closed == True  # noqa: E712
     labels = {(0, 0, 1): "fx fy mz", (1, 0, 0): "fy fz mx", (0, 1, 0): "fz fx my"}
     assert base.labels == ("fx", "fy", "mz")
     assert c.labels == tuple(labels[normal].split()) if normal in labels else len(c.labels) == 3
     pin = kic.ContactSet([[0, 0, 0]], [normal], "pinned", plane=normal)
-    np.testing.assert_allclose(pin.map, [[1, 0], [0, 1], [0, 0]], atol=1e-14)
+    assert_allclose(pin.map, [[1, 0], [0, 1], [0, 0]], atol=1e-14)
 
 
 def test_summaries_list_all_parts() -> None:

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from contact_sets import Z, generators, random_grasp
+from numpy.testing import assert_allclose
 from raising import raises, refuses
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
@@ -100,7 +101,7 @@ def test_random_grasps_hold_or_report_why(planar: bool, criterion: str) -> None:
         assert np.abs(G @ f + w).max() <= 1e-9 * np.abs(w).max() * scale.max()
         assert grip.margin.min() >= 0
         assert slack(c, f, safety).min() >= -1e-15 * np.abs(f).max()
-        np.testing.assert_allclose(np.minimum(grip.margin, 1e9).min(), min(slack(c, f).min(), 1e9), atol=1e-9)
+        assert_allclose(np.minimum(grip.margin, 1e9).min(), min(slack(c, f).min(), 1e9), atol=1e-9)
         # nothing that is allowed in a random direction is cheaper
         least = cost(c, f, criterion)
         _, sigma, Vt = np.linalg.svd(G)
@@ -161,8 +162,8 @@ def test_two_fingers_in_a_plane_in_closed_form(criterion: str) -> None:
         up1, up2 = (-Fy + M / a) / 2, (-Fy - M / a) / 2
         n2 = max(abs(up2) / mu2, abs(up1) / mu1 + Fx)
         grip = kic.grip_forces(c, [Fx, Fy, M], criterion=criterion)
-        np.testing.assert_allclose(grip.normal, [n2 - Fx, n2], rtol=1e-7)
-        np.testing.assert_allclose(grip.on_body[0][:, 1], [up1, up2], atol=1e-9)
+        assert_allclose(grip.normal, [n2 - Fx, n2], rtol=1e-7)
+        assert_allclose(grip.on_body[0][:, 1], [up1, up2], atol=1e-9)
         assert grip.binding
 
 
@@ -173,24 +174,24 @@ def test_two_soft_fingers_in_closed_form() -> None:
     n = np.hypot(W / 2 / mu, M / 2 / gamma)
     for criterion in CRITERIA:
         grip = kic.grip_forces(c, [0, 0, -W, M, 0, 0], criterion=criterion)
-        np.testing.assert_allclose(grip.normal, n, rtol=1e-6)
+        assert_allclose(grip.normal, n, rtol=1e-6)
     force, moment = kic.grip_forces(c, [0, 0, -W, M, 0, 0]).on_body
-    np.testing.assert_allclose(force.sum(0), [0, 0, W], atol=1e-9)
-    np.testing.assert_allclose(moment[:, 0], -M / 2, rtol=1e-5)
+    assert_allclose(force.sum(0), [0, 0, W], atol=1e-9)
+    assert_allclose(moment[:, 0], -M / 2, rtol=1e-5)
 
 
 def test_level_of_the_grip_and_safety() -> None:
     c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5, plane=Z)
     tight = kic.grip_forces(c, [0, -1, 0], normal_force_min=20)
-    np.testing.assert_allclose(tight.normal, 20, rtol=1e-7)
-    np.testing.assert_allclose(tight.margin, 20 * 0.5 - 0.5, rtol=1e-7)
+    assert_allclose(tight.normal, 20, rtol=1e-7)
+    assert_allclose(tight.margin, 20 * 0.5 - 0.5, rtol=1e-7)
     assert (tight.normal >= 20).all()
     assert tight.binding == ()
     safe = kic.grip_forces(c, [0, -1, 0], safety=2)
-    np.testing.assert_allclose(safe.normal, 2, rtol=1e-6)
+    assert_allclose(safe.normal, 2, rtol=1e-6)
     # a grip that holds nothing but its own level
     alone = kic.grip_forces(c, [0, 0, 0], normal_force_min=3)
-    np.testing.assert_allclose(alone.normal, 3, rtol=1e-7)
+    assert_allclose(alone.normal, 3, rtol=1e-7)
     np.testing.assert_array_equal(kic.grip_forces(c, [0, 0, 0]).force, 0)
 
 
@@ -200,12 +201,12 @@ def test_pins_pull_and_share() -> None:
     c = kic.ContactSet(rng.normal(size=(4, 3)), rng.normal(size=(4, 3)), "pinned")
     w = rng.normal(size=6)
     grip = kic.grip_forces(c, w)
-    np.testing.assert_allclose(grip.force, -np.linalg.pinv(c.map) @ w, atol=1e-9)
+    assert_allclose(grip.force, -np.linalg.pinv(c.map) @ w, atol=1e-9)
     assert np.isinf(grip.margin).all()
     least = kic.grip_forces(c, w, criterion="minimum largest")
     sizes = np.linalg.norm(least.on_body[0], axis=-1)
     assert sizes.max() <= np.linalg.norm(grip.on_body[0], axis=-1).max() + 1e-9
-    np.testing.assert_allclose(c.map @ least.force, -w, atol=1e-12)
+    assert_allclose(c.map @ least.force, -w, atol=1e-12)
 
 
 def test_unopposed_contact_carries_no_load() -> None:
@@ -215,7 +216,7 @@ def test_unopposed_contact_carries_no_load() -> None:
     )
     for criterion in CRITERIA:
         grip = kic.grip_forces(c, [0, -10, 3], criterion=criterion)
-        np.testing.assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
+        assert_allclose(grip.force, [6.5, 3.5, 0], atol=1e-9)
         assert grip.force[2] == 0
     with raises(kic.LimitError, binding=("contact 3",), scale=None) as caught:
         kic.grip_forces(c, [0, -10, 3], normal_force_min=1)
@@ -234,7 +235,7 @@ def test_units_do_not_matter(scale: float) -> None:
     )
     one = kic.grip_forces(c, w, criterion="minimum largest")
     other = kic.grip_forces(small, 1e4 * w * [1, 1, 1, scale, scale, scale], criterion="minimum largest")
-    np.testing.assert_allclose(other.normal.max(), 1e4 * one.normal.max(), rtol=1e-6)
+    assert_allclose(other.normal.max(), 1e4 * one.normal.max(), rtol=1e-6)
     assert other.margin.min() >= 0
 
 
@@ -253,8 +254,8 @@ def test_efforts_are_those_of_the_fingers() -> None:
     c, J = arms()
     own = np.array([0.0, 1, 0, 2])
     grip = kic.grip_forces(c, [0, -6, 0], jacobian=J, offset=own)
-    np.testing.assert_allclose(grip.effort, own + J.T @ grip.force, atol=1e-12)
-    np.testing.assert_allclose(grip.effort, [6, 4, -6, 5], rtol=1e-6)
+    assert_allclose(grip.effort, own + J.T @ grip.force, atol=1e-12)
+    assert_allclose(grip.effort, [6, 4, -6, 5], rtol=1e-6)
     assert "T (efforts)" in grip.summary().text()
 
 
@@ -272,7 +273,7 @@ def test_limits_share_the_load_anew(criterion: str) -> None:
             c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[5.9, 90, 90, 90],
             joints=["left press", "left lift", "right press", "right lift"],
         )  # fmt: skip
-    np.testing.assert_allclose(caught.value.scale, 5.9 / 6, rtol=1e-6)
+    assert_allclose(caught.value.scale, 5.9 / 6, rtol=1e-6)
     assert len(str(caught.value)) < 400
     with raises(kic.LimitError, binding=("4",)):
         kic.grip_forces(c, [0, -6, 0], criterion=criterion, jacobian=J, effort_limits=[9, 9, 9, 2.9])
@@ -292,7 +293,7 @@ def test_a_passive_joint_keeps_its_effort() -> None:
     assert grip.effort[0] == 0
     assert abs(grip.force[4]) < 1e-9
     bent = kic.grip_forces(c, [0, -6, 0], jacobian=J, effort_limits=[[2.0], [2.0]])
-    np.testing.assert_allclose(bent.force[4], 2.0, atol=1e-9)
+    assert_allclose(bent.force[4], 2.0, atol=1e-9)
     both = np.zeros((6, 2))
     both[4] = 1.0
     with raises(kic.LimitError, binding=("1", "2"), scale=None):
@@ -337,7 +338,7 @@ def test_weight_is_held_over_the_support_polygon(kind: str) -> None:
             continue
         assert inside
         held += 1
-        np.testing.assert_allclose(grip.normal.sum(), 50)
+        assert_allclose(grip.normal.sum(), 50)
         # the static stability margin: how far the weight may shift along a direction
         a = rng.uniform(0, 2 * np.pi)
         d = np.array([np.cos(a), np.sin(a)])
@@ -347,7 +348,7 @@ def test_weight_is_held_over_the_support_polygon(kind: str) -> None:
             rate > 0, -(hull[:, :2] @ com[:2] + hull[:, 2]) / np.where(rate > 0, rate, 1), np.inf
         )
         margin = kic.largest_load(c, turn, weight)
-        np.testing.assert_allclose(margin, reach.min(), rtol=1e-5)
+        assert_allclose(margin, reach.min(), rtol=1e-5)
         kic.grip_forces(c, np.array(weight) + margin * (1 - 1e-5) * turn)
         with pytest.raises(kic.SingularError):
             kic.grip_forces(c, np.array(weight) + margin * (1 + 1e-5) * turn)
@@ -359,7 +360,7 @@ def test_on_the_edge_of_the_polygon_other_contacts_carry_no_load() -> None:
         c = kic.ContactSet(SQUARE, np.broadcast_to([0, 0, 1], (4, 3)), "friction", mu=0.6, about=com)
         grip = kic.grip_forces(c, [0, 0, -10, 0, 0, 0])
         assert np.flatnonzero(grip.normal).tolist() == used
-        np.testing.assert_allclose(grip.normal.sum(), 10)
+        assert_allclose(grip.normal.sum(), 10)
 
 
 @pytest.mark.parametrize(("slope", "holds"), [(0.5 - 1e-5, True), (0.5 + 1e-5, False), (0.5, None)])
@@ -383,16 +384,14 @@ def test_largest_loads() -> None:
     c = kic.ContactSet([[-1, 0, 0], [1, 0, 0]], [[1, 0, 0], [-1, 0, 0]], "friction", mu=0.5, plane=Z)
     assert kic.largest_load(c, [0, -1, 0]) == np.inf  # they may press as they like
     _, J = arms()
-    np.testing.assert_allclose(
-        kic.largest_load(c, [0, -1, 0], jacobian=J, effort_limits=[8, 9, 8, 9]), 8.0, rtol=1e-6
-    )
+    assert_allclose(kic.largest_load(c, [0, -1, 0], jacobian=J, effort_limits=[8, 9, 8, 9]), 8.0, rtol=1e-6)
     ground = kic.ContactSet(SQUARE, np.broadcast_to([0, 0, 1], (4, 3)), "friction", mu=0.6)
     assert kic.largest_load(ground, [0, 0, 1, 0, 0, 0]) == 0  # nothing holds it down
     lifted = [[0, 0, -10, 0, 0, 0], [0, 0, 10, 0, 0, 0]]
     most = kic.largest_load(ground, [0, 0, 1, 0, 0, 0], lifted, failures="mask")
-    np.testing.assert_allclose(most, [10, np.nan], rtol=1e-6)
+    assert_allclose(most, [10, np.nan], rtol=1e-6)
     pushed = kic.largest_load(ground, [[1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]], lifted[0])
-    np.testing.assert_allclose(pushed, [6, 6 / np.sqrt(2)], rtol=1e-6)
+    assert_allclose(pushed, [6, 6 / np.sqrt(2)], rtol=1e-6)
     refuses(lambda: kic.largest_load(ground, np.zeros(6)), key="direction")
 
 
@@ -411,19 +410,17 @@ def test_contacts_of_a_mechanism(model: str, held: str) -> None:
     """Grasp map, hand Jacobian and forces are those of the grasp, but for the signs of its rows."""
     g = kic.load(model).at().grasp(held)
     c = contacts_of(g)
-    np.testing.assert_allclose(c.map, g.G * g.signs, atol=1e-14)
+    assert_allclose(c.map, g.G * g.signs, atol=1e-14)
     assert kic.force_closure(c).closed == (model == "three-finger-hand")
     load = -g.motion().wrench
     J = g.signs[:, None] * g.J
     grip = kic.grip_forces(c, load, safety=1.2, normal_force_min=0.5, jacobian=J, joints=g.fingers)
     held_so = g.motion(forces=g.signs * grip.force)
     assert not held_so.remarks
-    np.testing.assert_allclose(g.signs * held_so.force, grip.force, atol=1e-9 * np.abs(load).max())
+    assert_allclose(g.signs * held_so.force, grip.force, atol=1e-9 * np.abs(load).max())
     # what contacts take of the efforts is what changes with their loads
     other = g.motion()
-    np.testing.assert_allclose(
-        held_so.effort - other.effort, grip.effort - J.T @ (g.signs * other.force), atol=1e-9
-    )
+    assert_allclose(held_so.effort - other.effort, grip.effort - J.T @ (g.signs * other.force), atol=1e-9)
 
 
 # ------------------------------------------------------------------------------- batches and refusals
@@ -489,9 +486,7 @@ def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     refuses(lambda: kic.grip_forces(SPIN, [0, 0, -1, 0, 0, 0]), kic.KicError, extra="solver")
     # in a plane the largest normal force takes a linear program only
     c, _ = arms()
-    np.testing.assert_allclose(
-        kic.grip_forces(c, [0, -6, 0], criterion="minimum largest").normal, 6, rtol=1e-7
-    )
+    assert_allclose(kic.grip_forces(c, [0, -6, 0], criterion="minimum largest").normal, 6, rtol=1e-7)
 
 
 def test_solutions_out_of_bounds_raise(monkeypatch: pytest.MonkeyPatch) -> None:

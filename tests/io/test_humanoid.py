@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from humanoid import DOF, LOOPS, humanoid
+from numpy.testing import assert_allclose
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
@@ -112,12 +113,10 @@ def test_its_dynamics_are_sums_over_bodies(robot: kic.Mechanism) -> None:
                 inertia += armature * rows.G.T @ rows.G
                 force += rows.G.T @ (armature * rows.acceleration(qd, qdd) + damping * rows.G @ qd)
     d = c.dynamics()
-    np.testing.assert_allclose(d.I, inertia, rtol=0, atol=RTOL * np.abs(inertia).max())
+    assert_allclose(d.I, inertia, rtol=0, atol=RTOL * np.abs(inertia).max())
     got = d.inverse_dynamics(qd, qdd)
-    np.testing.assert_allclose(got, force, rtol=0, atol=RTOL * np.abs(force).max())
-    np.testing.assert_allclose(
-        d.forward_dynamics(qd, force), qdd, rtol=0, atol=RTOL * np.linalg.cond(inertia)
-    )
+    assert_allclose(got, force, rtol=0, atol=RTOL * np.abs(force).max())
+    assert_allclose(d.forward_dynamics(qd, force), qdd, rtol=0, atol=RTOL * np.linalg.cond(inertia))
 
 
 def test_spins_that_are_free_are_passive(text: str) -> None:

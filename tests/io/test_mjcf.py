@@ -195,9 +195,8 @@ def test_any_suffix_of_a_model_with_further_files(tmp_path, suffix):
     "key", ["range", "actuatorfrcrange", "solreflimit", "user", "ctrlrange", "forcerange"]
 )
 def test_numbers_that_may_be_infinite(key):
-    joint, motor = (
-        ("", f'{key}="-inf inf"') if key in ("ctrlrange", "forcerange") else (f'{key}="-inf inf"', "")
-    )
+    given, motors = f'{key}="-inf inf"', key in ("ctrlrange", "forcerange")
+    joint, motor = given * (not motors), given * motors
     m = kic.from_mjcf(
         f'<mujoco><size nuser_jnt="2"/><worldbody><body name="inf"><joint name="nan" {joint}/>{INERTIA}'
         f'</body></worldbody><actuator><motor joint="nan" {motor}/></actuator></mujoco>'
@@ -405,9 +404,8 @@ def test_joints_of_turned_bodies(joints):
     one = kic.from_mjcf(text)
     written = kic.to_mjcf(one)
     again = kic.from_mjcf(written)
-    assert [(joint.name, joint.type, joint.bodies) for joint in again.joints] == [
-        (joint.name, joint.type, joint.bodies) for joint in one.joints
-    ]
+    joints = ([(joint.name, joint.type, joint.bodies) for joint in x.joints] for x in (one, again))
+    assert next(joints) == next(joints)
     rng = np.random.default_rng(6)
     for m, of in ((one, text), (one, written), (again, written), (again, kic.to_mjcf(again))):
         model = mujoco.MjModel.from_xml_string(of)

@@ -130,13 +130,8 @@ def test_remarks_name_lines_and_strict_raises():
 
 
 def test_names_that_collide_are_mapped():
-    text = (
-        '<robot name="x"><link name="ground"/>'
-        + link("hip")
-        + joint("hip", "continuous", "ground", "hip")
-        + "</robot>"
-    )
-    m = kic.from_urdf(text)
+    parts = link("hip") + joint("hip", "continuous", "ground", "hip")
+    m = kic.from_urdf(f'<robot name="x"><link name="ground"/>{parts}</robot>')
     assert [j.name for j in m.joints] == ["hip"]
     assert [b.name for b in m.bodies] == ["hip_body"]
     assert any("'hip_body'" in remark for remark in m.remarks)
@@ -144,9 +139,8 @@ def test_names_that_collide_are_mapped():
 
 def test_impossible_inertia_is_kept_with_a_remark():
     bad = link("b").replace('ixx="0.02"', 'ixx="5"')
-    m = kic.from_urdf(
-        '<robot name="x"><link name="a"/>' + bad + joint("j", "continuous", "a", "b") + "</robot>"
-    )
+    bad += joint("j", "continuous", "a", "b")
+    m = kic.from_urdf(f'<robot name="x"><link name="a"/>{bad}</robot>')
     assert m.bodies[0].inertia_exception
     assert any("inertia" in remark for remark in m.remarks)
 
@@ -662,9 +656,8 @@ def test_equalities_with_joints_that_others_fix(turned):
 
 @needs_mujoco
 def test_equality_with_one_joint_that_another_fixes():
-    both = (
-        '<tendon tendon1="t" tendon2="s" polycoef="0.4 3 0 0 0"/><joint joint1="c" polycoef="0.3 1 0 0 0"/>'
-    )
+    both = '<tendon tendon1="t" tendon2="s" polycoef="0.4 3 0 0 0"/>'
+    both += '<joint joint1="c" polycoef="0.3 1 0 0 0"/>'
     m = kic.from_mjcf(FINGER.format(both), coordinates=["joint1", "joint1_"])
     # 2 a - c = 0.4 + 3 (joint1 / 2) at c = 0.3
     assert abs(m.at({"joint1": 0.1, "joint1_": 0.2}).value("a") - (0.3 + 0.4 + 0.15) / 2) < 1e-12
@@ -750,18 +743,15 @@ def test_mjcf_with_tables_and_flexible_bodies_of_usual_size(parts):
 
 @needs_mujoco
 def test_attached_models_are_counted(tmp_path):
-    (tmp_path / "part.xml").write_text(
-        f'<mujoco><worldbody><body name="b">{ROD * 500}</body></worldbody></mujoco>'
-    )
+    part = "<mujoco><worldbody><body name='b'>{}</body></worldbody></mujoco>"
+    (tmp_path / "part.xml").write_text(part.format(ROD * 500))
     attach = "".join(f'<attach model="p" body="b" prefix="p{k}"/>' for k in range(8))
     path = tmp_path / "robot.xml"
     text = f'<mujoco><asset><model name="p" file="part.xml"/></asset><worldbody>{attach}</worldbody></mujoco>'
     path.write_text(text)
     refuses(lambda: kic.load(path), kic.ModelFileError, key="attach", limit=2400)
     path.write_text(text.replace(attach, '<attach model="p" body="b" prefix="x"/>'))
-    (tmp_path / "part.xml").write_text(
-        f'<mujoco><worldbody><body name="b">{ROD * 2}</body></worldbody></mujoco>'
-    )
+    (tmp_path / "part.xml").write_text(part.format(ROD * 2))
     assert kic.load(path).dof == 2
 
 
@@ -781,13 +771,8 @@ def test_models_that_contain_each_other(tmp_path):
 def test_included_files_are_bounded(tmp_path):
     path = tmp_path / "robot.xml"
     for k in range(8):
-        (tmp_path / f"f{k}.xml").write_text(
-            "<mujoco>"
-            + "<default>" * 180
-            + f'<include file="f{k + 1}.xml"/>'
-            + "</default>" * 180
-            + "</mujoco>"
-        )
+        inner = "<default>" * 180 + f'<include file="f{k + 1}.xml"/>' + "</default>" * 180
+        (tmp_path / f"f{k}.xml").write_text(f"<mujoco>{inner}</mujoco>")
     path.write_text('<mujoco><include file="f0.xml"/></mujoco>')
     refuses(lambda: kic.load(path), kic.ModelFileError, key="default", limit=200)
     (tmp_path / "f0.xml").write_text("<mujoco><!--" + " " * 6_000_000 + "--></mujoco>")
@@ -854,11 +839,9 @@ def test_a_body_without_joints_has_a_remedy(tmp_path):
     text = f"<robot name='stone'>{link('stone')}</robot>"
     refuses(lambda: kic.from_urdf(text), kic.ModelFileError, match="floating_base")
     assert kic.from_urdf(text, floating_base=True).dof == 6
-    static = (
-        '<sdf version="1.9"><model name="m"><static>1</static><link name="a"/><link name="b"/></model></sdf>'
-    )
+    static = '<model name="m"><static>1</static><link name="a"/><link name="b"/></model>'
     with pytest.raises(kic.ModelFileError, match=r"no joint that moves.*from_sdf"):
-        kic.from_sdf(static, strict=True)
+        kic.from_sdf(f'<sdf version="1.9">{static}</sdf>', strict=True)
 
 
 @needs_mujoco

@@ -16,6 +16,8 @@ import kic
 from kic.assembly import tolerate_rounding
 
 TURN = 0.3
+INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+INERTIAL = f'<inertial><mass value="1"/>{INERTIA}</inertial>'
 # hinges, and rotation vectors of their frames
 Turns = Sequence[tuple[int, np.ndarray]]
 # error of joint angles, and the tolerance that is chosen, over the rounding: links of 0.1 amplify it by ten,
@@ -130,11 +132,8 @@ def six(T: np.ndarray, digits: int) -> tuple[str, str]:
 
 
 def urdf(places: np.ndarray, axes: np.ndarray, digits: int, turns: Turns = ()) -> kic.Mechanism:
-    inertial = (
-        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    )
     n, frames = len(places), poses(places, axes, turns)
-    links = "".join(f'<link name="link{k}">{inertial}</link>' for k in range(1, n))
+    links = "".join(f'<link name="link{k}">{INERTIAL}</link>' for k in range(1, n))
     joints = ""
     for k in range(n + 1):
         parent = "base" if k in (0, n) else f"link{k}"
@@ -235,26 +234,17 @@ def door(joint: str, closing: str, digits: int, seed: int, arms: bool) -> kic.Me
     first[:3, :3], first[:3, 3] = turn.as_matrix(), place
     second = first.copy()
     second[:3, 3] += turn.apply([0, 0, rng.uniform(0.3, 1.0)])
-    inertial = (
-        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    )
-    parts = [
-        ("A", joint, "base", "door", first),
-        ("h", "fixed", "door", "end", np.linalg.inv(first) @ second),
-    ]
-    parts += [("k", "fixed", "base", "pin", second)]
-    if arms:
-        parts += [
-            ("turret", "continuous", "ground", "base", np.eye(4)),
-            ("B", "continuous", "door", "arm", first),
-        ]
+    parts = [("A", joint, "base", "door", first), ("k", "fixed", "base", "pin", second)]
+    parts += [("h", "fixed", "door", "end", np.linalg.inv(first) @ second)]
+    turret = ("turret", "continuous", "ground", "base", np.eye(4))
+    parts += [turret, ("B", "continuous", "door", "arm", first)] * arms
     text = "".join(
         f'<joint name="{name}" type="{kind}"><parent link="{a}"/><child link="{b}"/><axis xyz="0 0 1"/>'
         f'<limit lower="-1" upper="1" effort="1" velocity="1"/>'
         f'<origin xyz="{six(T, digits)[0]}" rpy="{six(T, digits)[1]}"/></joint>'
         for name, kind, a, b, T in parts
     )
-    links = "".join(f'<link name="{name}">{inertial}</link>' for name in ("door", *["base", "arm"] * arms))
+    links = "".join(f'<link name="{name}">{INERTIAL}</link>' for name in ("door", *["base", "arm"] * arms))
     links += '<link name="end"/><link name="pin"/>' + f'<link name="{"ground" if arms else "base"}"/>'
     return kic.from_urdf(f'<robot name="r">{links}{text}</robot>', loops=[("end", "pin", closing)])
 

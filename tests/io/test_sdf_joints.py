@@ -102,9 +102,7 @@ def test_values_and_laws_of_joints_of_random_loops(seed):
     kinds = [str(x) for x in rng.permutation(["revolute", "universal", "screw", "ball", "universal"])]
     pairs = [tuple(rng.permutation(pair)) for pair in zip(ring, ring[1:] + ring[:1], strict=True)]
     pairs = [pair[::-1] if pair[1] == "world" else pair for pair in pairs]
-    model = Model(
-        rng, [(f"j{k}", kind, *pair) for k, (kind, pair) in enumerate(zip(kinds, pairs, strict=True))]
-    )
+    model = Model(rng, [(f"j{k}", kinds[k], *pair) for k, pair in enumerate(pairs)])
     order = tuple(int(x) for x in rng.permutation(5))
     m = kic.from_sdf(model.text(order), coordinates=None)
     model.check(m, m.at())
@@ -120,9 +118,7 @@ def test_coupled_joints_are_read_in_every_order():
     kinds = ["screw", "universal", "ball", "ball"]
     pairs = list(zip(ring, [*ring[1:], "world"], strict=True))
     pairs[-1] = pairs[-1][::-1]
-    model = Model(
-        rng, [(f"j{k}", kind, *pair) for k, (kind, pair) in enumerate(zip(kinds, pairs, strict=True))]
-    )
+    model = Model(rng, [(f"j{k}", kinds[k], *pair) for k, pair in enumerate(pairs)])
     for order in permutations(range(4)):
         m = kic.from_sdf(model.text(order), spins="free")
         assert m.dof == 3

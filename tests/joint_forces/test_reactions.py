@@ -208,9 +208,8 @@ def test_results_are_independent_of_the_cuts(name: str) -> None:
 def test_the_order_of_the_bodies_is_the_sign() -> None:
     m, c = configuration("gough-stewart", 0)
     slides = [j.name for j in m.joints if j.type == "prismatic"]
-    other = replace(
-        m, joints=[replace(j, bodies=j.bodies[::-1]) if j.type != "universal" else j for j in m.joints]
-    )
+    joints = [replace(j, bodies=j.bodies[::-1]) if j.type != "universal" else j for j in m.joints]
+    other = replace(m, joints=joints)
     # what reads the same in the drawing now goes the other way from there
     e = other.at({q: 2 * m.at().value(q) - c.value(q) for q in m.coordinates})
     qd, qdd = moving(c)
@@ -656,9 +655,7 @@ def test_spatial_loops_closed_by_any_joint(kinds: str) -> None:
 
 def test_a_free_joint_beside_the_others_carries_nothing() -> None:
     m, c = configuration("rssr", 0)
-    floating = replace(
-        m, joints=[*m.joints, kic.Joint("float", "free", ("ground", "coupler"), at=(0.1, 0, 0))]
-    )
+    floating = m.add(kic.Joint("float", "free", ("ground", "coupler"), at=(0.1, 0, 0)))
     assert floating.mobility().cuts == (*m.mobility().cuts, "float")
     e = floating.at({q: c.value(q) for q in m.coordinates})
     qd, qdd = moving(c)

@@ -18,9 +18,8 @@ from scipy.signal import StateSpace, dlsim, lsim
 import kic
 from kic.kinematics.state import integrate
 
-CASE = json.loads(
-    (Path(__file__).parents[1] / "data" / "freeman_state_space.json").read_text(encoding="utf-8")
-)["state_space"][0]
+FILE = Path(__file__).parents[1] / "data" / "freeman_state_space.json"
+CASE = json.loads(FILE.read_text(encoding="utf-8"))["state_space"][0]
 
 
 def freeman() -> kic.Mechanism:
@@ -152,11 +151,11 @@ def test_transfer_and_question_are_the_same() -> None:
     c = random_posture(rng, m)
     v, a = rng.normal(size=(2, 6))
     hand = c.coefficients("b5", order=3)
-    first = c.linearize(v, a, motors=True).state_space(outputs=["p5", "j0.rate", "b5.wx", "M1.current"])
+    outputs = ["p5", "j0.rate", "b5.wx", "M1.current"]
+    first = c.linearize(v, a, motors=True).state_space(outputs=outputs)
     there = first.transfer(hand)
-    asked = c.linearize(hand.velocity(v), hand.acceleration(v, a), wrt="b5", motors=True).state_space(
-        outputs=["p5", "j0.rate", "b5.wx", "M1.current"]
-    )
+    asked = c.linearize(hand.velocity(v), hand.acceleration(v, a), wrt="b5", motors=True)
+    asked = asked.state_space(outputs=outputs)
     allowed = 1e3 * np.finfo(float).eps * float(hand.condition()) ** 3
     for letter in "ABCD":
         assert mismatch(getattr(there, letter), getattr(asked, letter)) < max(1e-10, allowed), letter
