@@ -191,9 +191,6 @@ def test_uncontrolled_motion_is_reported() -> None:
     assert "or a motion remains" in " ".join(found.summary().text().split())
 
 
-PLACE = {"tip.x": 1.0, "tip.y": 0.0}
-
-
 def test_turns_of_balls_have_no_limits() -> None:
     body, ball = kic.Body("b", at=(1, 0, 0)), kic.Joint("S", "spherical", ("ground", "b"), at=(0, 0, 0))
     m = kic.Mechanism("ball", [body], [ball])

@@ -15,8 +15,6 @@ from sampling import STEP, check_orders, mismatch, stepped
 import kic
 from kic.configuration import Configuration
 
-GRAVITY = {"three-finger-hand": (0, 0, -9.81), "quadruped": (0, 0, -9.81)}
-
 
 def place(c: Configuration, body: str) -> np.ndarray:
     return np.eye(4) if body == "ground" else c._displacement(body)

@@ -214,7 +214,6 @@ def test_shipped_arms_have_exact_axes() -> None:
 # ----------------------------------------------------------------------------------------- bad rows
 
 
-ROW = kic.DHRow("A", "l1")
 BAD_ROWS = [
     (dict(joint="A", body="l1", a="x"), "a"),
     (dict(joint="A", body="l1", alpha=np.nan), "alpha"),

@@ -22,7 +22,6 @@ from spoiling import spoiled, texts
 import kic
 from kic.io.library import find, models_directory
 
-ROOT = models_directory().parent
 BASE = """\
 name = "m"
 
