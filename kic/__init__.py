@@ -106,6 +106,8 @@ package                               contents
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kic.numerics.registration import register
+
 # for type checkers and editors, to which `as` marks public names; at run time a name is imported on first
 # use, see `_HOME`
 # ruff: noqa: I001
@@ -216,22 +218,162 @@ _NAMES = {
     "trajectory": "trajectory",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = sorted(_HOME)
-# names of other packages, and a module that is imported by itself
-_COUNTERPARTS = {
-    "classics": "import kic.classics",
-    "DHRobot": "from_dh(name, rows, convention=…)",
-    "Robot": "Mechanism(…), load(file) or from_urdf(file)",
-    "load_mjcf": "from_mjcf(file)",
-    "load_sdf": "from_sdf(file)",
-    "load_urdf": "from_urdf(file)",
-    **dict.fromkeys(("generalized_scalar_product", "generalized_inner_product"), "products.dot(A, T)"),
-    "influence_coefficients": "Configuration.coefficients",
-    "serial_manipulator": "from_dh(name, rows, convention=…)",
-    "drive_train": "Motor(name, joints)",
-    "WristPartitioned": "kic.classics.WristPartitioned, after import kic.classics",
-    "payload": "metrics.force",
+# methods that packages add to the user's types: by class, names by the module that defines the functions
+_METHODS = {
+    "Animated": {
+        "plotting.animate": "animate",
+        "viewer.viewer": "view",
+    },
+    "Configuration": {
+        "actuation.distribution": "actuator_dynamics distribute internal_loads",
+        "actuation.motor_demand": "motor_demand",
+        "analysis.singularities": "singularities",
+        "analysis.whole_body": "body_contributions centroidal_momentum",
+        "grasp.grasp": "grasp",
+        "joint_forces.force_table": "force_table",
+        "joint_forces.reactions": "joint_forces",
+        "linear.linearize": "linearize",
+        "operational_space.ellipsoids": "ellipsoid",
+        "operational_space.operational_space": "operational_space",
+        "operational_space.redundancy": "resolve_redundancy",
+        "plotting.draw": "draw",
+        "report.page": "to_html",
+    },
+    "Mechanism": {
+        "analysis.assembly_modes": "assembly_modes",
+        "analysis.sensitivity": "sensitivity:sensitivity_to_parameters",
+        "assembly": "close_loops",
+        "description.chains": "chain",
+        "description.description": "add replace:replace_fields without",
+        "export.export": "@export",
+        "io.robot_writers": "save",
+        "linear.equilibrium": "find_equilibrium",
+        "locking": "hold_spins lock unlock",
+        "plotting.draw": "draw:draw_reference",
+        "prepared": "@prepare",
+        "simulation.simulate": "simulate",
+        "sweeps.sweep": "sweep",
+        "trajectory.tracking": "track",
+        "viewer.viewer": "view:view_reference",
+    },
+    "Mobility": {
+        "analysis.input_sets": "independent_sets",
+    },
 }
+__all__ = sorted(_HOME)
+# common terms for what users call otherwise, in errors for unknown attributes of the package and its types
+_COUNTERPARTS = {
+    "kic": {
+        "classics": "import kic.classics",
+        "DHRobot": "from_dh(name, rows, convention=…)",
+        "Robot": "Mechanism(…), load(file) or from_urdf(file)",
+        "load_mjcf": "from_mjcf(file)",
+        "load_sdf": "from_sdf(file)",
+        "load_urdf": "from_urdf(file)",
+        **dict.fromkeys(("generalized_scalar_product", "generalized_inner_product"), "products.dot(A, T)"),
+        "influence_coefficients": "Configuration.coefficients",
+        "serial_manipulator": "from_dh(name, rows, convention=…)",
+        "drive_train": "Motor(name, joints)",
+        "WristPartitioned": "kic.classics.WristPartitioned, after import kic.classics",
+        "payload": "metrics.force",
+    },
+    "Configuration": {
+        "G": "coefficients(of).G, the Jacobian",
+        "H": "coefficients(of).H, the Hessian",
+        "I": "dynamics().I, the mass matrix",
+        "P": "dynamics().P, the Christoffel symbols",
+        "jacobian": "coefficients(of).G, the Jacobian",
+        "hessian": "coefficients(of).H, the Hessian",
+        "mass_matrix": "dynamics().I, the mass matrix",
+        "coriolis": "dynamics().coriolis(qd)",
+        "gravity": "inverse_dynamics(), the static effort",
+        "forward_kinematics": "pose(of) or value(of)",
+        "fk": "pose(of) or value(of)",
+        "inverse_kinematics": "Mechanism.at({tool: pose}, near=…)",
+        "position": "value(of)",
+        "euler": 'value("tool.euler_xyz")',
+        "kinetic_energy": "dynamics().kinetic_energy(qd)",
+        "velocity": "coefficients(of).velocity(qd)",
+        "acceleration": "coefficients(of).acceleration(qd, qdd)",
+        "reaction_forces": "joint_forces(qd, qdd)",
+        "rnea": "inverse_dynamics(qd, qdd)",
+        "aba": "forward_dynamics(qd, effort)",
+        "crba": "dynamics().I, the mass matrix",
+        "simulate": "Mechanism.simulate(t, near=…)",
+        "find_equilibrium": "Mechanism.find_equilibrium(near=…)",
+        "show": "draw(), or view() in the browser",
+        "q": "value(coordinates)",
+        "phi": "value(coordinates)",
+        "draw_sheet": "draw(columns=4)",
+        "plot": "draw()",
+        "state_space": "linearize().state_space(); linearize(motors=True) includes motors",
+        "mechanical_advantage": "kic.metrics.mechanical_advantage(row)(c), or force_table(of=row)",
+        "transmission_angle": "kic.metrics.transmission_angle(joint)(c), or force_table(transmission=joint)",
+        "manipulability": "ellipsoid(of).manipulability",
+        "manipulability_gradient": "ellipsoid(of).gradient()",
+        "center_of_mass": 'coefficients("com")',
+        "influence_coefficients": "coefficients(of, order=3)",
+        "transfer": "coefficients(of, wrt=…) or dynamics(wrt=…)",
+        "partial_transfer": "actuator_dynamics(), or resolve_redundancy(of, ud).dynamics()",
+        "effective_load": "dynamics().load, or inverse_dynamics(qd, qdd) of a motion",
+        "load_distribution": "distribute(effort, actuators=…)",
+        "antagonistic": "internal_loads(actuators=…), and its stiffness(efforts)",
+        "superabundance": "resolve_redundancy(of, ud), or distribute(effort) among dependent actuators",
+        **dict.fromkeys(("redundancy", "kinematic_redundancy"), "resolve_redundancy(of, ud)"),
+        "drive_train": "motor_demand(qd, qdd), or dynamics(motors=True)",
+        "linearization": "linearize()",
+        "stiffness": "linearize().K",
+        "compliance": "linearize().K and coefficients(of).G: compliance is G K⁻¹ Gᵀ",
+        "payload": "kic.metrics.force, the largest force within effort limits",
+    },
+    "Mechanism": {
+        "jacobian": "at(values).coefficients(of).G",
+        "mass_matrix": "at(values).dynamics().I",
+        "forward_kinematics": "at(values).pose(of)",
+        "fkine": "at(values).pose(of)",
+        "inverse_kinematics": "at({tool: pose}, near=…)",
+        "ikine": "at({tool: pose}, near=…)",
+        "inverse_dynamics": "at(values).inverse_dynamics(qd, qdd)",
+        "forward_dynamics": "at(values).forward_dynamics(qd, effort)",
+        "rnea": "at(values).inverse_dynamics(qd, qdd)",
+        "aba": "at(values).forward_dynamics(qd, effort)",
+        "crba": "at(values).dynamics().I",
+        "reaction_forces": "at(values).joint_forces(qd, qdd)",
+        "joint_forces": "at(values).joint_forces(qd, qdd)",
+        "coefficients": "at(values).coefficients(of)",
+        "dynamics": "at(values).dynamics()",
+        "operational_space": "at(values).operational_space(of)",
+        "linearize": "at(values).linearize()",
+        "state_space": "at(values).linearize().state_space(); linearize(motors=True) includes motors",
+        "show": "draw(), or view() in the browser",
+        "plot": "draw()",
+        "locked": "lock(values)",
+        "part": "the name as an index, such as m['A']",
+        "degrees_of_freedom": "dof",
+        "solve": "at(values)",
+        "close": "at(values)",
+        "cuts": "mobility().cuts",
+        "independent_sets": "mobility().independent_sets(configuration)",
+        "to_urdf": "kic.to_urdf(mechanism)",
+        "to_mjcf": "kic.to_mjcf(mechanism)",
+        "joint_order": "kic.joint_order(mechanism, peer)",
+        **{text: f"info.{text}" for text in ("title", "about", "source", "drawing")},
+        **dict.fromkeys(("leg", "legs", "serial_chain", "open_chain"), "chain(tip, through=…)"),
+        "drive_train": "motors, or at(values).motor_demand(qd, qdd)",
+        "payload": "kic.metrics.force, the largest force within effort limits",
+        "influence_coefficients": "at(values).coefficients(of, order=3)",
+        "transfer": "at(values).coefficients(of, wrt=…)",
+        "effective_load": "at(values).dynamics().load",
+        "load_distribution": "at(values).distribute(effort, actuators=…)",
+        "antagonistic": "at(values).internal_loads(actuators=…)",
+        **dict.fromkeys(
+            ("redundancy", "kinematic_redundancy", "superabundance"),
+            "at(values).resolve_redundancy(of, ud), or track({of: …}, t, near=…)",
+        ),
+        "compliance": "at(values).linearize().K and coefficients(of).G: compliance is G K⁻¹ Gᵀ",
+    },
+}
+register(_METHODS, _COUNTERPARTS)
 
 
 def _import_name(owner: str, name: str) -> Any:
@@ -240,8 +382,8 @@ def _import_name(owner: str, name: str) -> Any:
     homes: dict[str, str] = vars(module)["_HOME"]
     if name not in homes:
         message = f"module '{owner}' has no attribute '{name}'"
-        if name in _COUNTERPARTS:
-            message += f". Use {_COUNTERPARTS[name]}."
+        if counterpart := _COUNTERPARTS["kic"].get(name):
+            message += f". Use {counterpart}."
         for place in ("kic", "kic.results"):
             if name in import_module(place).__all__:
                 message += f". Use {place}.{name}."

@@ -549,14 +549,74 @@ def start_columns(tree: Tree, values: Mapping[str, Any]) -> dict[int, float]:
     return made
 
 
-def assemble(
+def close_loops(
     mechanism: Mechanism,
     loops: Iterable[Any],
-    start: Mapping[str, float] | None = None,
+    *,
+    near: Mapping[str, float] | None = None,
     coordinates: Iterable[str] | None = None,
     spins: str = "held",
 ) -> Mechanism:
-    """Close the loops of a mechanism. See `Mechanism.close_loops`."""
+    """Close loops that are open in the description, in the nearest closed configuration.
+
+    Damped Gauss–Newton steps start from `near`, or else from the described configuration, then from zero
+    coordinates clipped to the joint limits, and then from samples within them; the nearest of the first
+    solutions is taken. Closed loops, couplings, closed contacts and fixed distances are maintained.
+
+    Parameters
+    ----------
+    loops : sequence of (str, str) or (str, str, str)
+        Pairs of frames or points that coincide where a loop is closed. The third word is the type of the
+        closing joint: "spherical" (the default), "revolute" about the z axis of the first frame, "fixed",
+        "cylindrical", "prismatic", "universal" (the second axis is the x axis of the second frame) or
+        "planar" (along z and x of the first). Its coordinates are 0 where both frames coincide. Points
+        have the axes of the world.
+    near : dict of str to float, optional
+        Values of joints from which the search starts; "ball.1" to "ball.3" are the rotation vector of a
+        ball joint. No other start is used then.
+    coordinates : sequence of str, optional
+        Joints of the default coordinates. By default those of the description if they can drive the
+        closed mechanism, else the best-conditioned set.
+    spins : {"held", "free"}
+        "held" for `hold_spins`, except for rods whose joints have a coordinate in `coordinates`; "free"
+        to keep all spins of rods as degrees of freedom.
+
+    Returns
+    -------
+    Mechanism
+        Described in the closed configuration, with a joint "a to b" for each loop. Coordinates keep their
+        values; rotations of free and spherical joints are at their zero. `remarks` lists the gap of each
+        loop.
+
+    Raises
+    ------
+    ModelError
+        If no configuration closes the loops. It has the name of the `loop` that remains open, and the
+        `residual` as a share of the characteristic length. Also if `near` does not close them within
+        limits, but another start does; the error has its values as `near`. Also for open contacts and
+        swings of joints that move, which refer to the described configuration.
+    InputError, UnknownNameError
+        If a loop, value or name is invalid.
+
+    Examples
+    --------
+    A double pendulum, drawn straight, becomes a four-bar linkage by a second pin:
+
+    >>> z = (0, 0, 1)
+    >>> chain = kic.Mechanism(
+    ...     "chain",
+    ...     [kic.Body("crank"), kic.Body("coupler"), kic.Body("rocker")],
+    ...     [
+    ...         kic.Joint("A", "revolute", ("ground", "crank"), (0, 0, 0), z),
+    ...         kic.Joint("B", "revolute", ("crank", "coupler"), (1, 0, 0), z),
+    ...         kic.Joint("C", "revolute", ("coupler", "rocker"), (3, 0, 0), z),
+    ...     ],
+    ...     points=[kic.Point("end", "rocker", (5, 0, 0)), kic.Point("pin", "ground", (2, 0, 0))],
+    ... )
+    >>> m = chain.close_loops([("end", "pin", "revolute")], near={"A": 1.0, "B": -0.5, "C": -2.0})
+    >>> m.dof, bool(abs(m.at().value("end") - [2, 0, 0]).max() < 1e-12)
+    (1, True)
+    """
     mechanism._model.require_real("close_loops()", "Close the loops of the mechanism without it.")
     names: Any = None if coordinates is None else names_of(coordinates, "coordinates")
     made = []
@@ -567,9 +627,9 @@ def assemble(
             message = f"`loops[{k}]` connects '{ends[0].body}' with itself. Name frames of two bodies."
             raise InputError(message, key=f"loops[{k}]")
         made.append(Loop(f"{first} to {second}", kind, *ends))
-    given = None if start is None else mapping("near", start, "joints to values")
+    given = None if near is None else mapping("near", near, "joints to values")
     starts = {} if given is None else {NEAR: given}
-    closed, remarks = close_loops(mechanism, made, starts=starts, chosen=NEAR if starts else "")
+    closed, remarks = closed_mechanism(mechanism, made, starts=starts, chosen=NEAR if starts else "")
     wanted = mechanism._given("coordinates") or ()
     drives = names is None and wanted and _drives(closed.replace(coordinates=None), wanted)
     closed, more = without_spins(closed, wanted if drives else names, spins)
@@ -618,7 +678,7 @@ def _end(mechanism: Mechanism, name: str) -> LoopFrame:
     return LoopFrame(part.body, pose)  # type: ignore[union-attr]
 
 
-def close_loops(
+def closed_mechanism(
     mechanism: Mechanism,
     loops: Sequence[Loop],
     rows: Sequence[tuple[str, dict[str, float], float]] = (),

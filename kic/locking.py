@@ -36,8 +36,55 @@ _KINDS = "joints", "distances", "points", "bodies"
 CONSISTENT_RTOL = 1e-9
 
 
-def lock(mechanism: Mechanism, values: Any) -> Mechanism:
-    """Return a mechanism with joints, distances and rows fixed at values; see `Mechanism.lock`."""
+def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) -> Mechanism:
+    """Return the mechanism with joints, distances, and rows of points and bodies fixed at values.
+
+    Parameters
+    ----------
+    values : dict of str to array_like, or names
+        Values of joints, distances, points, and rows such as "tip.x" or "hand.angle", as in `at`. Names
+        alone are fixed in the reference configuration, without a solution: also bodies as a whole, and
+        angular velocities, all or two of a body. Rows that cannot move are locked without effect. The
+        remaining coordinates, including orientations of free and spherical joints, keep their values in
+        the new reference configuration. Displacements and rotations are measured from it, and the axes
+        of spherical and free joints turn with their first bodies.
+
+    Returns
+    -------
+    Mechanism
+        With fewer degrees of freedom. A coupling locks the last of its joints. Motors drive their
+        unlocked joints, and are omitted if all are locked. Rows of a part "hand" close a loop through
+        ground (4-30): massless slides "hand slide 1", … along the free directions, and a joint
+        "hand lock", whose `joint_forces` are the constraint loads. These need as many actuators as
+        degrees of freedom remain; name them if the mechanism has its own.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        If a part is of another kind or already fixed, one angular velocity of a body is locked alone, or
+        an orientation is locked while others move.
+    ConfigurationError
+        If there is no configuration with these values.
+    ModelError
+        If locks leave a coupling with one coordinate of a joint that has several, or move a joint with
+        `swing`, which is an angle from the reference configuration.
+    SingularError
+        If locks of joints at rest to first order in the reference configuration, such as the rocker of a
+        linkage at a dead centre, reduce the mobility.
+
+    See Also
+    --------
+    unlock
+
+    Examples
+    --------
+    >>> arm = kic.load("panda").lock({"joint4": -1.5, "joint7": 0.3})
+    >>> arm.coordinates, arm["joint7"].type
+    (('joint1', 'joint2', 'joint3', 'joint5', 'joint6'), 'fixed')
+    >>> pushing = kic.load("planar-4r").lock("tip.x")  # along a wall
+    >>> pushing.coordinates, pushing.dof
+    (('joint1', 'joint2', 'joint3'), 3)
+    """
     base, names = _without_locks(mechanism)
     spins = base.__dict__.get(_SPINS, ())
     if isinstance(values, Mapping):
@@ -92,8 +139,30 @@ def lock(mechanism: Mechanism, values: Any) -> Mechanism:
     return made
 
 
-def unlock(mechanism: Mechanism, names: str | Iterable[str] | None) -> Mechanism:
-    """Return a mechanism without some or all locks; see `Mechanism.unlock`."""
+def unlock(mechanism: Mechanism, names: str | Iterable[str] | None = None) -> Mechanism:
+    """Return the mechanism without the locks of `lock`, in its present reference configuration.
+
+    Parameters
+    ----------
+    names : str or list of str, optional
+        Joints and distances; by default all that are locked.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    InputError
+        If a name is not locked, or nothing is locked. A change of the mechanism makes its locks
+        permanent.
+
+    Examples
+    --------
+    >>> m = kic.load("five-bar").lock({"A": 2.0})
+    >>> m.dof, m.unlock("A").dof, m.unlock().at().value("A").round(9)
+    (1, 2, np.float64(2.0))
+    """
     base, locked = _without_locks(mechanism)
     chosen = locked if names is None else names_of(names, "names", 1)
     for name in chosen or ("",):
@@ -109,7 +178,38 @@ def unlock(mechanism: Mechanism, names: str | Iterable[str] | None) -> Mechanism
 
 
 def hold_spins(mechanism: Mechanism) -> Mechanism:
-    """Return a mechanism with the spins of its rods held; see `Mechanism.hold_spins`."""
+    """Return the mechanism without spins of rods about their own axes, which move nothing else.
+
+    A rod between two ball joints that belong to a loop turns about the line through them. One of these
+    joints becomes universal, which is the usual model of such a rod: with one axis parallel to the hinge
+    of its neighbour, if the rod is inclined to it by 45° or more. A hinge along the line is locked.
+    Readers of robot files and `close_loops` hold spins, too.
+
+    Returns
+    -------
+    Mechanism
+        With fewer degrees of freedom, and no coordinate of a spin by default. `remarks` and `mobility`
+        list the spins. A spin stays free, with a remark, if loads act on the rod off its axis, or if
+        both ball joints have dry friction, limits, or damping or armature that differ by axis. Spins that
+        a motor drives or a coupling transmits stay, and so do passive degrees of freedom of another kind,
+        such as the swivel of a knee between two ball joints.
+
+    Notes
+    -----
+    The spin is held even against the weight, which turns a rod only if its centre of mass is off the
+    line. The universal joint determines its angular velocity about the line, so that the moment of
+    inertia about the line takes part in dynamics.
+
+    See Also
+    --------
+    lock, mobility
+
+    Examples
+    --------
+    >>> m = kic.load("rssr")
+    >>> m.dof, m.hold_spins().dof, m.hold_spins().coordinates
+    (2, 1, ('crank',))
+    """
     mechanism._model.require_real("hold_spins()", "Hold the spins of the mechanism without it.")
     spins = find_spins(mechanism)
     if not spins:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from kic.evaluator import PARTS, Evaluator, Motions, PositionSolver, Results, Tables
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.display import Hinting
 from kic.transfer.compiled_model import CompiledModel
@@ -167,3 +168,21 @@ class Evaluators(Questions):
 
         task = RedundancyTask(self._model, of, criterion, law, damping, wrt, effort, order)
         return task.evaluator()
+
+
+def prepare(mechanism: Mechanism) -> Evaluators:
+    """Namespace of questions for hot loops: its methods return evaluators on plain arrays.
+
+    All names are resolved once. Call an evaluator with a state (..., S), see `Configuration.state`, and
+    the motion that the question needs.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> c, f = m.at({"A": 0.5}), m.prepare.inverse_dynamics()
+    >>> bool(abs(f(c.state, [2.0], [1.0]) - c.inverse_dynamics([2.0], [1.0])).max() < 1e-12)
+    True
+    >>> m.prepare.coefficients("tip")(c.state).tip.G.shape
+    (3, 1)
+    """
+    return Evaluators(mechanism._model)

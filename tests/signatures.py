@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, ForwardRef
 
 import kic
+from kic.numerics.registration import Registered
 
 FILE = Path(__file__).parent / "data" / "signatures.txt"
 
@@ -59,7 +60,8 @@ def members(cls: type) -> dict[str, Any]:
             found |= vars(base)
     if issubclass(cls, kic.results.Evaluator):
         found = {k: v for k, v in found.items() if k in dir(kic.results.Evaluator)}
-    return {k: v for k, v in sorted(found.items()) if not k.startswith("_") or k == "__call__"}
+    public = (name for name in sorted(found) if not name.startswith("_") or name == "__call__")
+    return {k: getattr(cls, k) if isinstance(found[k], Registered) else found[k] for k in public}
 
 
 def of_class(path: str, cls: type) -> Iterator[str]:
@@ -75,7 +77,7 @@ def of_class(path: str, cls: type) -> Iterator[str]:
         full = f"{path}.{name}"
         if isinstance(value, property | cached_property):
             getter = value.fget if isinstance(value, property) else value.func
-            yield f"{full}: property{signature(getter).removeprefix('()')}"
+            yield f"{full}: property{signature(getter).rpartition(')')[2]}"
         elif inspect.isfunction(value):
             yield full + signature(value)
         elif isinstance(value, classmethod | staticmethod):

@@ -798,7 +798,7 @@ def test_indexed_functions_compute_their_equations(check: Callable[[], None]) ->
     _, executed = interpreted(check)
     for _, path in rows_of(check):
         target = find(path)
-        target = getattr(target, "py_func", target)
+        target = inspect.unwrap(getattr(target, "py_func", target))
         name = f"{target.__module__}.{target.__qualname__}"
         ran = (
             any(one.startswith(f"{name}.") for one in executed)

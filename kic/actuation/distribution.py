@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.actuation.efforts import efforts_at_coordinates
 from kic.actuation.internal_loads import EffortSpace, InternalLoads, stiffness
-from kic.configuration import Configuration, model_of
+from kic.configuration import Configuration, efforts_at_coordinates, model_of
 from kic.description.units import row_unit
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, invalid
@@ -327,19 +326,73 @@ def _raise_infeasible(
 def distribute(
     configuration: Configuration,
     effort: Any,
+    *,
     actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
-    limits: Any = None,
+    effort_limits: Any = None,
     preload: Any = None,
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> Distribution:
-    """Distribute a generalized effort over more actuators than degrees of freedom.
+    """Distribute a generalized effort among more actuators than degrees of freedom.
 
-    See `Configuration.distribute`.
+    The coordinates determine the motion of the actuators, but not their efforts T: with their Jacobian G,
+    the requirement is GᵀT = T_u (4-80). The criterion selects the efforts of least TᵀWT, in closed form
+    (4-81) to (4-86) if no limit is active, otherwise by an active-set method; or those with the smallest
+    largest share of the limits.
+
+    Parameters
+    ----------
+    effort : (..., M) array_like, or dict of str to (...) array_like
+        Generalized effort T_u at the coordinates, for example from `Dynamics.inverse_dynamics`. A dict
+        gives efforts at rows by name, zero at other rows.
+    actuators : str or list of str, optional
+        Rows where efforts act, (A,): joints (also those that are cut), distances, rows of points or
+        bodies; by default the actuators of the mechanism.
+    criterion : str or (A,) or (..., A, A) array_like
+        "minimum norm" (W = 1), "limits" (weights 1/limit²), positive weights, or a symmetric positive
+        definite W. "least largest share" minimizes the largest share, then the next, and so on; the
+        result is unique.
+    effort_limits : float, (A,) or (2, ..., A) array_like, dict of str to those, or True, optional
+        Magnitudes, or lower and upper limits, which are never exceeded: ``{"L1": 20.0, "L2": (-9, 0)}``;
+        (2, 1) numbers are one pair for all. They may be infinite unless the criterion divides by them.
+        True selects `Mechanism.effort_limits`.
+    preload : (..., A) array_like, or dict of str to (...) array_like, optional
+        Efforts of the actuators; their component that does no work is added, as nearly as limits allow.
+    wrt : str or list of str, optional
+        Coordinates of the effort, as in `coefficients`; by default the mechanism's own.
+    failures : {"raise", "mask"}
+        Treatment of members without solution: raise an error, or return NaN.
+
+    Returns
+    -------
+    Distribution
+        ``d.effort`` (..., A), ``d.share``, ``d.at_limit``, ``d.internal`` (..., A), ``d.stiffness``.
+
+    Raises
+    ------
+    InputError
+        If there are fewer actuators than degrees of freedom, weights or limits are invalid, or the
+        minimum norm is requested for forces and moments together.
+    LimitError
+        If the limits do not allow the effort. It has the feasible share and the limits that are active.
+    SingularError
+        If the actuators cannot drive every motion.
+
+    Examples
+    --------
+    >>> c = kic.load("walking-machine").at()
+    >>> weight = c.dynamics().inverse_dynamics([0, 0, 0], [0, 0, 0])
+    >>> motors = ["B1", "C1", "B2", "C2"]
+    >>> c.distribute(weight, actuators=motors).effort.round(2).tolist()
+    [6.67, -5.88, -11.51, 4.04]
+    >>> most = [40, 40, 20, 20]
+    >>> d = c.distribute(weight, actuators=motors, criterion="least largest share", effort_limits=most)
+    >>> d.share.round(3).tolist()
+    [0.101, 0.268, 0.444, 0.444]
     """
     given = {"effort": effort} if preload is None else {"effort": effort, "preload": preload}
-    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures, **given)
+    problem = ActuationProblem(configuration, actuators, criterion, effort_limits, wrt, failures, **given)
     bounds, name = problem.bounds, problem.metric.name
     if name == "least largest share" and preload is not None:
         raise InputError(
@@ -385,24 +438,50 @@ def static_efforts(
     if len(names) > model.dof:
         load = configuration.dynamics(failures=failures).load
         failed = np.isnan(load).any(axis=-1, keepdims=True)  # masked members
-        T = distribute(configuration, np.where(failed, 0.0, -load), names, failures=failures).effort
+        T = distribute(configuration, np.where(failed, 0.0, -load), actuators=names, failures=failures).effort
         return names, np.where(failed, np.nan, T)
     return names, -configuration.dynamics(wrt=names, failures=failures).load
 
 
 def internal_loads(
     configuration: Configuration,
+    *,
     actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
-    limits: Any = None,
+    effort_limits: Any = None,
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> InternalLoads:
-    """Return the efforts of actuators that do no work in any motion.
+    """Compute the internal loads: efforts of actuators that balance each other and do no work.
 
-    See `Configuration.internal_loads`.
+    Parameters
+    ----------
+    actuators : str or list of str, optional
+        Rows where efforts act, (A,), as in `distribute`.
+    criterion : str or (A,) or (..., A, A) array_like
+        Metric in which the basis is orthonormal: "minimum norm", "limits" or weights, as in `distribute`.
+    effort_limits : optional
+        Limits as in `distribute`, for "limits".
+    wrt, failures
+        As in `distribute`. The space does not depend on the coordinates; the stiffness does.
+
+    Returns
+    -------
+    InternalLoads
+        ``loads.basis`` (..., A, A − M), ``loads.efforts``, ``loads.stiffness``.
+
+    Raises
+    ------
+    InputError, SingularError
+        As `distribute`.
+
+    Examples
+    --------
+    >>> loads = kic.load("walking-machine").at().internal_loads(actuators=["B1", "C1", "B2", "C2"])
+    >>> print(*loads.sentences())
+    Internal load 1: B1, C1 against B2, C2.
     """
-    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)
+    problem = ActuationProblem(configuration, actuators, criterion, effort_limits, wrt, failures)
 
     def bases_of(members: Any) -> np.ndarray:
         space = problem.space(members)
@@ -415,19 +494,45 @@ def internal_loads(
 
 def actuator_dynamics(
     configuration: Configuration,
+    *,
     actuators: str | Iterable[str] | None = None,
     criterion: Any = "minimum norm",
-    limits: Any = None,
+    effort_limits: Any = None,
     wrt: str | Iterable[str] | None = None,
     applied: dict[str, Any] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> Dynamics:
-    """Return the dynamics in terms of more actuators than degrees of freedom (eqs 4-87 to 4-90).
+    """Compute I*, P* and loads at more actuators than degrees of freedom (eqs 4-87 to 4-90).
 
-    They follow from the dynamics in the coordinates (4-77) and the left inverse (4-86). See
-    `Configuration.actuator_dynamics`.
+    The dynamics in the coordinates (4-76) to (4-79) are mapped to the actuators by a pseudo-inverse.
+
+    Parameters
+    ----------
+    actuators, criterion, effort_limits, wrt
+        As in `distribute`; limits act as weights only.
+    applied : dict of str to (..., 3) array_like, optional
+        As in `dynamics`.
+    failures : {"raise", "mask"}
+        As in `distribute`.
+
+    Returns
+    -------
+    Dynamics
+        I* (..., A, M), P* (..., A, M, M), Tᴸ (..., A), with the actuators as `efforts`. Its
+        `inverse_dynamics` gives the efforts of `dynamics`, distributed to the actuators.
+
+    Raises
+    ------
+    InputError, SingularError, InertiaError
+        As `distribute` and `dynamics`; also for "least largest share", which is not linear.
+
+    Examples
+    --------
+    >>> c = kic.load("two-finger-hand").at()
+    >>> c.actuator_dynamics(actuators=["A1", "B1", "A2", "B2"]).P.shape
+    (4, 3, 3)
     """
-    problem = ActuationProblem(configuration, actuators, criterion, limits, wrt, failures)
+    problem = ActuationProblem(configuration, actuators, criterion, effort_limits, wrt, failures)
     dynamics = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
     if problem.metric.name == "least largest share":
         message = (

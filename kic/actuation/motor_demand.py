@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.configuration import model_of
-from kic.dynamics.dynamics import Dynamics
+from kic.configuration import model_of, motor_shafts
 from kic.errors import InputError
 from kic.kinematics.coefficients import Coefficients
 from kic.numerics.arrays import as_array, not_symbolic
@@ -23,13 +22,46 @@ def motor_demand(
     qd: Any,
     qdd: Any,
     qddd: Any = None,
+    *,
     wrt: str | Iterable[str] | None = None,
     applied: dict[str, Any] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> MotorDemand:
-    """Return speed, torque, current and voltage of each motor in a motion.
+    """Compute speed, torque, current and voltage of every motor for a motion.
 
-    See `Configuration.motor_demand`.
+    Parameters
+    ----------
+    qd, qdd : (..., M) array_like
+        Rates and accelerations of the coordinates.
+    qddd : (..., M) array_like, optional
+        Jerks, needed for motors with inductance.
+    wrt : str or list of str, optional
+        Coordinates, as in `coefficients`; by default the mechanism's own.
+    applied : dict of str to (..., 3) array_like, optional
+        Components of named forces and moments, each in its axes (world or body), instead of those of the
+        model.
+    failures : {"raise", "mask"}
+        As in `coefficients`.
+
+    Returns
+    -------
+    MotorDemand
+        Arrays (..., K) for the K motors (eqs 2-231 to 2-240).
+
+    Raises
+    ------
+    InputError
+        If there are no motors, a shape is wrong, jerks are missing, the motors cannot produce the motion,
+        or there are more motors than degrees of freedom, so that torques are undetermined.
+    SingularError, InertiaError
+        As `dynamics`; also if motors depend on one another.
+
+    Examples
+    --------
+    >>> crank = kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, resistance=0.5, torque_constant=0.02)
+    >>> c = kic.load("four-bar").add(crank).at({"A": 1.2})
+    >>> c.motor_demand([6.0], [0.0]).speed
+    array([180.])
     """
     train = model_of(configuration).drive_train
     d = configuration.dynamics(wrt=wrt, applied=applied, failures=failures)
@@ -48,33 +80,6 @@ def motor_demand(
     if j is not None:
         rate = configuration.linearize(v, a, wrt=wrt, applied=applied, failures=failures).rate(j)
     return train.drive(shafts, d.inverse_dynamics(v, a), rate, v, a, j)
-
-
-def motor_shafts(
-    configuration: Configuration,
-    order: int,
-    wrt: str | Iterable[str] | None,
-    failures: Literal["raise", "mask"],
-) -> Coefficients:
-    """Return the coefficients of the motor shafts."""
-    train = model_of(configuration).drive_train
-    return train.shafts(configuration.coefficients(train.joints, order=order, wrt=wrt, failures=failures))
-
-
-def rotor_dynamics(
-    configuration: Configuration, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
-) -> Dynamics:
-    """Return the dynamics of rotors and motor damping."""
-    train = model_of(configuration).drive_train
-    if train.friction.any():
-        names = [name for name, f in zip(train.names, train.friction, strict=True) if f]
-        raise InputError(
-            f"Motors of '{configuration.name}' must not have dry friction, got {', '.join(names)}: a "
-            "model in I*, P* and B cannot include it. Use motor_demand() for torques with friction, or "
-            "remove `friction`.",
-            motors=tuple(names),
-        )
-    return train.dynamics(motor_shafts(configuration, 2, wrt, failures))
 
 
 def dry_friction(configuration: Configuration, shafts: Coefficients, v: np.ndarray) -> np.ndarray:

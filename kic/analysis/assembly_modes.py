@@ -15,6 +15,7 @@ from kic.configuration import Configuration, flat_states, model_of
 from kic.errors import InputError, counted, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import flag, generator, integer, positive
 from kic.numerics.arrays import one_batch_axis
 from kic.numerics.display import Printable, Summary
@@ -353,7 +354,7 @@ def find_assemblies(
     progress: bool | None = None,
     certify: bool = False,
 ) -> AssemblyModes:
-    """Return the distinct assembly modes for one target or a batch. See `Mechanism.assembly_modes`."""
+    """Return the distinct assembly modes for one target or a batch; see `assembly_modes`."""
     flag("complete", complete)
     flag("certify", certify)
     bar = Bar(progress)
@@ -961,3 +962,90 @@ def preceding_members(batch: tuple[int, ...]) -> np.ndarray:
         stride = prod(batch[axis + 1 :])
         parent = np.where(at // stride % size > 0, at - stride, parent)
     return parent
+
+
+def assembly_modes(
+    mechanism: Mechanism,
+    values: Any,
+    *,
+    near: Configuration | None = None,
+    starts: int = 128,
+    rng: Any = 0,
+    limits: Limits = None,
+    complete: bool = False,
+    certify: bool = False,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+) -> AssemblyModes:
+    """Find the distinct configurations (assembly modes) with given values, such as both elbows of an arm.
+
+    The default is a quick search from random starts, which may miss solutions. With ``complete=True`` all
+    complex solutions of the closure equations are collected by monodromy loops of the inputs, and
+    followed to the values. The result states the evidence that no solution is missing. The loops are run
+    once for a mechanism and a choice of inputs; further values take milliseconds for each path.
+
+    Parameters
+    ----------
+    values : dict or (..., M) array_like
+        One target or a batch of targets, as in `at`.
+    near : Configuration, optional
+        One configuration, the first start; solutions are sorted by the distance of their joints from it.
+        By default the reference configuration.
+    starts : int
+        Number of starts: `near`, and random starts. In a batch, this is the number at the first member;
+        others have an eighth (at least 8), and the solutions of their neighbours.
+    rng : int or numpy Generator
+        Seed of the random starts.
+    limits
+        As in `at`. An angle may be within them modulo full turns.
+    complete : bool
+        True to collect all solutions; see `AssemblyModes.completeness`. The poses of bodies, points,
+        distances and joints may be given. Couplings of rotations must have the ratio 1, and dimensions
+        must be exact (no `closure_tolerance`). Assembly modes of legs that are independent for each pose
+        of a platform are combined.
+    certify : bool
+        With ``complete=True``, True to follow the paths to the values once more in steps that are proved
+        not to jump; this takes 0.01 to 1 s for each path. Solutions are certified in any case.
+    time_limit : float, optional
+        With ``complete=True``, the time (s) after which loops and paths end; the result then states that
+        it is incomplete. A later call continues, also after a KeyboardInterrupt.
+    progress : bool, optional
+        With ``complete=True``, show a progress bar on stderr; by default at a terminal, if it takes long.
+
+    Returns
+    -------
+    AssemblyModes
+        Its `configuration` is a batch whose first axis has the solutions found, which may not be all. For
+        a batch, each slice is one branch, as far as it could be continued. Missing solutions are NaN in
+        every result and False in ``configuration.ok``. If no solution was found, it is empty, and
+        `reason` states the cause.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        As for `at`; also for invalid limits, and for more than 100,000 real assembly modes of one target
+        with ``complete=True``; the error carries their `number`.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> found = m.assembly_modes({"A": 1.2})
+    >>> len(found.counts), found.configuration.value("A").tolist()
+    (2, [1.2, 1.2])
+
+    Both elbow configurations up to the limit of reach and beyond:
+
+    >>> arm = kic.load("horn-two-link")
+    >>> found = arm.assembly_modes({"tip.x": [1.2, 1.6, 2.0, 2.4], "tip.y": 0.0})
+    >>> found.configuration.ok.sum(axis=0).tolist()
+    [2, 2, 1, 0]
+
+    A planar platform with three legs has six complex solutions, of which two are real here:
+
+    >>> platform = kic.load("three-rrr")
+    >>> every = platform.assembly_modes([1.9, 1.2, -2.3], complete=True)
+    >>> every.completeness.generic, len(every)
+    (6, 2)
+    """
+    options = complete, time_limit, progress, certify
+    return find_assemblies(mechanism._model, values, near, starts, rng, limits, *options)

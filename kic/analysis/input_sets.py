@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.input_selection import ALL_SETS_MAX, Ranking, ranking
+from kic.transfer.mobility import Mobility
 from kic.transfer.rank import RANK_SHARE
 
 
@@ -124,8 +125,55 @@ class IndependentSets(Printable):
         return sheet
 
 
-def independent_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:
-    """Rank candidate sets of coordinates. See `Mobility.independent_sets`."""
+def independent_sets(
+    mobility: Mobility,
+    configuration: Configuration | None = None,
+    *,
+    of: str | Iterable[str] | None = None,
+    count: int = 10,
+) -> IndependentSets:
+    """Find sets of coordinates that can drive the mechanism, the best conditioned first.
+
+    Parameters
+    ----------
+    configuration : Configuration, optional
+        A configuration, or a batch whose worst member counts; unsolved members are ignored. By default
+        that of this account.
+    of : str or list of str, optional
+        Candidates: joints, points, distances, body motion, or single rows of them; every row is a
+        candidate. By default the coordinates of all joints, including cut joints, and distances that are
+        coordinates or actuators. Rows without a value, such as angular velocities of spherical joints,
+        are used only for degrees of freedom that no other row determines.
+    count : int
+        Largest number of sets.
+
+    Returns
+    -------
+    IndependentSets
+        Iterable of sets, with a flag that is True if all sets were tried.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        If a name does not exist, there are too few candidates or no solved member, or the mechanism
+        cannot move.
+    SingularError
+        If the configuration is a bifurcation, or no set of the candidates can drive the mechanism.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
+    >>> best = m.mobility().independent_sets(turn)[0]
+    >>> best.names, round(best.worst, 2)
+    (('A',), 0.58)
+    """
+    at = mobility._configuration if configuration is None else configuration
+    return rank_sets(mobility._model, at, of, count)
+
+
+def rank_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> IndependentSets:
+    """Rank candidate sets of coordinates; see `independent_sets`."""
     model.require_real("independent_sets()", "Call it outside of the sensitivity and name the coordinates.")
     name, dof = model.description.name, model.dof
     count = integer("count", count, 1)

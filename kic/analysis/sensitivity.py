@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -214,15 +214,78 @@ def sensitivity(
     return _derivatives(designs, of, lambda: _made(make, numbers))
 
 
-def sensitivity_to_numbers(m: Mechanism, of: Callable[[Mechanism], Any], parameters: Any) -> np.ndarray:
-    """Return derivatives with respect to numbers of a description; see `Mechanism.sensitivity`."""
+def sensitivity_to_parameters(
+    mechanism: Mechanism, of: Callable[[Mechanism], Any], parameters: ParameterSpec | Sequence[ParameterSpec]
+) -> np.ndarray:
+    """Return the derivative of any result with respect to dimensions, masses and angles.
+
+    The derivative is exact, by complex step: the description gets a tiny imaginary part, which all
+    computations, including loop closure, propagate. Each parameter costs one complex evaluation.
+
+    Parameters
+    ----------
+    of : callable
+        Function of a mechanism that returns an array of any shape, such as
+        ``lambda m: m.at({"A": 1.2}).coefficients("tip").H``.
+    parameters : str, dict, or list of those
+        Names of parameters of the description:
+
+        - ``"B.at.x"``, ``"tip.at.y"``, ``"rod.com.z"``: positions of joints, points, bodies, contacts;
+        - ``"B.axis.rx"`` (rad): rotation of an axis about the world's x; ``"B.axis.x"``: a component; of
+          joints with two axes also ``axis2``, of contacts ``normal``, ``tangent`` and ``tangent2``;
+        - ``"tool.origin.x"`` and ``"tool.axes.rx"`` of frames, the latter a rotation of all three axes;
+        - ``"B.value"``: the coordinate's value in the reference configuration, ``"B.stiffness"``,
+          ``"B.rest"``, ``"B.damping"``, ``"B.armature"``; of joints with several degrees
+          of freedom ``"hip.value.2"``;
+        - ``"rod.mass"``, ``"rod.inertia.xy"``, ``"lump.mass"``, ``"gravity.y"``, ``"push.force.x"``,
+          ``"twist.moment.x"``, ``"coil.rest"``, ``"mesh.ratios.1"``, ``"mesh.gears.2"``.
+
+        A dict of names to weights, such as ``{"B.at.x": 0.8, "B.at.y": 0.6}``, is one parameter that
+        moves several numbers together.
+
+    Returns
+    -------
+    (K, ...) ndarray
+        Derivatives, parameters first; NaN where the result is NaN. A single name counts as a list of one.
+
+    Raises
+    ------
+    UnknownNameError
+        If the description has no such number; the error has the candidates.
+    InputError
+        If the result is not an array of numbers, or is real although the mechanism carries a step. Also
+        for computations that do not support complex steps: `joint_forces`, `pose`,
+        ``prepare.position()``, and closures of rounded dimensions (closure_tolerance).
+    SingularError
+        If a change contradicts redundant closure conditions: tilting one axis of a planar linkage makes
+        it rigid, and there is no derivative.
+    KicError
+        Any error that `of` raises.
+
+    See Also
+    --------
+    kic.sensitivity : With respect to arguments of a function that makes the mechanism.
+
+    Notes
+    -----
+    The description is one assembled configuration in world coordinates. Moving a joint there keeps the
+    loop closed and changes the links on both sides of the joint. Points, centres of mass, other joints,
+    and the coordinates' values in the reference configuration stay. For a single length, use a dict of
+    weights, or `kic.sensitivity` with a function that builds the mechanism. Values passed to `at` stay.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> m.sensitivity(lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"]).shape
+    (2, 3, 1)
+    """
     _require_function(of)
     several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
     designs = [
-        (label, partial(with_complex_step, m, weights, COMPLEX_STEP))
-        for label, weights in (_weights(m, one) for one in several)
+        (label, partial(with_complex_step, mechanism, weights, COMPLEX_STEP))
+        for label, weights in (_weights(mechanism, one) for one in several)
     ]
-    return _derivatives(designs, of, lambda: m)
+    return _derivatives(designs, of, lambda: mechanism)
 
 
 def _require_function(of: Any) -> None:

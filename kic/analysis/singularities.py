@@ -8,7 +8,7 @@ dependent, and motions meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -373,3 +373,42 @@ def _positive_largest(numbers: np.ndarray) -> list[float]:
 
 def _member(index: tuple[int, ...]) -> str:
     return str(index[0]) if len(index) == 1 else str(index)
+
+
+def singularities(
+    configuration: Configuration,
+    *,
+    drivers: str | Iterable[str] | None = None,
+    of: str | Iterable[str] | None = None,
+) -> Singularities:
+    """Find singular configurations between the members of a path or grid, and measure every member.
+
+    Parameters
+    ----------
+    drivers : str or list of str, optional
+        Rows that drive the mechanism, as many as its degrees of freedom; by default its coordinates.
+    of : str or list of str, optional
+        Rows of interest, such as those of a point, at most as many as the degrees of freedom.
+
+    Returns
+    -------
+    Singularities
+        ``measures`` (...) of the kinds "inputs", "outputs" and "closure". Iteration yields the singular
+        configurations.
+
+    Raises
+    ------
+    InputError
+        If the number of inputs differs from the degrees of freedom, there are more outputs, the inputs
+        drive the mechanism nowhere, or the outputs are fixed or dependent everywhere. Also for a
+        mechanism that cannot move, and, on iteration, for one configuration without neighbours.
+
+    Examples
+    --------
+    >>> turn = kic.load("four-bar").path({"A": 1.2 + np.linspace(0, 2 * np.pi, 60)})
+    >>> for one in turn.singularities(drivers="D"):
+    ...     print(one.summary())
+    inputs: D can be at rest while others move: A 1, B -0.6552, C -0.3448
+    inputs: D can be at rest while others move: A -0.7436, B 1, C -0.2564
+    """
+    return Singularities(configuration, drivers, of)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import flat_states, model_of
+from kic.configuration import Configuration, flat_states, model_of
+from kic.dynamics.contributions import Contributions, add_rotors
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, axes_of
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
-from kic.numerics.arrays import as_array
+from kic.numerics.arrays import as_array, check_finite, map_valid_members, scatter
 from kic.numerics.display import OneLine
 from kic.transfer.program import Program
-
-if TYPE_CHECKING:
-    from kic.configuration import Configuration
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,9 +58,30 @@ class CentroidalMomentum(OneLine):
 
 
 def centroidal_momentum(
-    configuration: Configuration, wrt: str | Iterable[str] | None = None, failures: str = "raise"
+    configuration: Configuration,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
 ) -> CentroidalMomentum:
-    """Compute the centroidal momentum matrix. See `Configuration.centroidal_momentum`."""
+    """Compute the matrix of linear momentum, and of angular momentum about the centre of mass.
+
+    Parameters
+    ----------
+    wrt : str or list of str, optional
+        Coordinates, as in `coefficients`; by default the mechanism's own.
+    failures : {"raise", "mask"}
+        As in `coefficients`.
+
+    Returns
+    -------
+    CentroidalMomentum
+        The matrix A of h = A q̇ and its derivatives.
+
+    Examples
+    --------
+    >>> kic.load("horn-two-link").at([0.0, 0.0]).centroidal_momentum().momentum([1.0, 0.0])[1].round(6)
+    np.float64(2.0)
+    """
     model = model_of(configuration)
     tree, masses = model.tree, model.masses
     transfer = model.transfer_for(wrt)
@@ -103,3 +123,56 @@ def centroidal_momentum(
         np.concatenate([linear, angular], axis=-2),
         np.concatenate([d_linear, d_angular], axis=-3),
     )
+
+
+def body_contributions(
+    configuration: Configuration,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
+) -> Contributions:
+    """Compute the contribution of each body to I* and P*, by linear and angular momentum, and its weight.
+
+    Parameters
+    ----------
+    wrt, failures
+        As in `coefficients`.
+
+    Returns
+    -------
+    Contributions
+        Arrays (..., N, M, M), (..., N, M, M, M) and (..., N, M) for N bodies (eqs 2-147 and 2-152 to
+        2-194). Its `inverse_dynamics` returns the effort that each body requires.
+
+    Raises
+    ------
+    InertiaError
+        If a moving body has no mass or inertia.
+    SingularError
+        If the coordinates cannot drive the mechanism here.
+
+    Examples
+    --------
+    >>> c = kic.load("horn-two-link").at([0.0, 0.0]).body_contributions()
+    >>> c.I_linear.sum(axis=0)[0, 0] + c.I_angular.sum(axis=0)[0, 0]
+    np.float64(2.6666666666666665)
+    >>> c.inverse_dynamics([1.0, 2.0], [0.0, 0.0]).round(3).tolist()  # of each stick, at both joints
+    [[4.905, 0.0], [14.715, 4.905]]
+    """
+    model, states = model_of(configuration), flat_states(configuration)
+    transfer = model.transfer_for(wrt)
+    good, T = map_valid_members(
+        configuration.ok, failures, lambda members: model.contributions(transfer, states[members])
+    )
+    check_finite("Contributions", configuration.name, T)
+    T, layout = scatter(T, good), model.contributions_query(transfer).layout
+    shape = *configuration.batch, len(model.masses.names)
+    rows = T.reshape(prod(shape), layout.width)
+    *parts, momentum = transfer.in_coordinates(list(layout.split(rows, shape)), (2, 2, 3, 3, 1))
+    parts.append(np.einsum("x,...nxm->...nm", np.array(model.description.gravity), momentum))
+    rotors = tuple(joint.name for joint in model.description.joints if any(joint.armature))  # type: ignore[arg-type]
+    if rotors:
+        parts = add_rotors(
+            configuration.coefficients(rotors, wrt=wrt, failures=failures), parts, model.description, rotors
+        )
+    return Contributions((*model.masses.names, *rotors), transfer.labels, *parts)

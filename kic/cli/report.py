@@ -90,7 +90,7 @@ def report(
         click.echo(json.dumps(data, allow_nan=False))
         return
     if page is not None:
-        from kic.report.page import report_page
+        from kic.report.page import to_html
 
         options = [("--at", request.given), ("--near", request.near), ("--of", of), ("--wrt", wrt)]
         words = [word for option, texts in options for text in texts for word in (option, text)]
@@ -99,7 +99,7 @@ def report(
         source = printable(parsing.model_file(request.model).read_text(encoding="utf-8-sig"))
         repeat = shlex.join(["kic", "report", request.model, *words])
         shown = _replay(configuration) if replay else ""
-        made = report_page(
+        made = to_html(
             configuration, outputs_shown, order=order, wrt=chosen, source=source, repeat=repeat, replay=shown
         )
         _write(page, made)

@@ -48,11 +48,11 @@ def view(
     click.echo(f"The page is at {page.url}; end with Ctrl-C.")
     try:  # the page loads during slow imports
         from kic.io.library import SUFFIXES, find
-        from kic.viewer.viewer import view as view_on
+        from kic.viewer.viewer import open_viewer
 
         configuration = request.configuration()
         visuals = request.model if find(request.model).suffix.lower() in SUFFIXES[1:] else None
         names = parsing.split_names(trace, "--trace")
-        view_on(configuration, trace=names, visuals=visuals, meshes=meshes, page=page).wait()
+        open_viewer(configuration, lambda: page, trace=names, visuals=visuals, meshes=meshes).wait()
     finally:
         stop(page.server)

@@ -16,8 +16,43 @@ from kic.numerics.arguments import names_of
 CHAINS_LISTED_MAX, CHAIN_STEPS_MAX = 8, 100_000
 
 
-def serial_chain(description: D, tip: str, through: str | Iterable[str] | None) -> D:
-    """Return the open chain from ground to a body; see `Mechanism.chain`."""
+def chain(description: D, tip: str, *, through: str | Iterable[str] | None = None) -> D:
+    """Return the serial chain of joints from ground to a body, an open mechanism.
+
+    The chain is a leg of a closed mechanism, or a finger that holds an object, in the same reference
+    configuration. `Dynamics.transfer` by the inverse of the tip's coefficients gives its model in
+    coordinates of the tip. Models of legs add up to that of the mechanism (4-42) to (4-53), if masses and
+    loads that several chains have are counted once.
+
+    Parameters
+    ----------
+    tip : str
+        Body at the end of the chain.
+    through : str or list of str, optional
+        Joints or bodies of the chain; needed if several chains lead to the body.
+
+    Returns
+    -------
+    Mechanism
+        The bodies of the chain, and those that are fixed to them, with all parts that refer to these
+        bodies and joints alone: chains to the same tip all have its mass and its loads, and none has a
+        spring between two legs. Coordinates are the joints from ground to the tip. Contacts and fixed
+        distances, which close loops, are left out.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name is unknown.
+    InputError
+        If no chain leads to the body, or more than one.
+
+    Examples
+    --------
+    >>> robot = kic.load("three-legged-robot")
+    >>> leg = robot.chain("platform", through="A1")
+    >>> leg.coordinates, leg.dof, robot.dof
+    (('A1', 'B1', 'C1'), 3, 3)
+    """
     description._part(tip, "bodies", argument="tip")
     wanted = () if through is None else names_of(through, "through")
     for name in wanted:

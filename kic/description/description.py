@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from kic.description import validation as valid
-from kic.description.contacts import CONTACT_FIELDS, Contact
-from kic.description.couplings import Coupling, Terms, terms
+from kic.description.contacts import CONTACT_FIELDS, Contact, add_contacts
+from kic.description.couplings import Coupling, Terms, add_couplings, terms
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, JOINT_COORDINATES
-from kic.description.motors import Motor, driven
+from kic.description.motors import Motor, driven, list_motors
 from kic.description.parts import (
     COM,
     Body,
@@ -25,7 +25,7 @@ from kic.description.parts import (
     Point,
     Spring,
 )
-from kic.description.units import Units, default_gravity
+from kic.description.units import Units, default_gravity, rate_unit
 from kic.description.validation import GROUND, Vector, assign, listed
 from kic.errors import (
     InputError,
@@ -40,7 +40,7 @@ from kic.errors import (
 from kic.numerics.arguments import choice
 from kic.numerics.arrays import has_complex_step, strip_complex_step
 from kic.numerics.caches import without_caches
-from kic.numerics.display import OneLine
+from kic.numerics.display import OneLine, Summary
 
 KINDS = (
     "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
@@ -582,15 +582,43 @@ for _key in ("coordinates", "actuators"):
 D = TypeVar("D", bound=MechanismDescription)
 
 
-def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
-    """Return a description with changed fields, or with changed fields of the named part."""
-    owner = description if name is None else description._part(name)
+def replace_fields(description: D, part: str | None = None, /, **changes: Any) -> D:
+    """Return the mechanism with changed fields, or with changed fields of one part.
+
+    Parameters
+    ----------
+    part : str, optional
+        Name of a part; by default the mechanism itself changes.
+    **changes
+        New values by field, such as ``gravity=(0, 0, 0)`` or, of a joint, ``limits=(-1, 1)``. A joint of
+        another ``type`` keeps its point and those axes that the type has. If its coordinates change, then
+        value, spring, damping and limits return to their defaults. Parts that become fixed are no longer
+        among `coordinates` and `actuators`.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such part or field.
+    ModelError
+        If the changed description contradicts itself.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar").replace("A", stiffness=2.0).replace(gravity=(0, 0, 0))
+    >>> m["A"].stiffness, m.gravity
+    ((2.0,), (0.0, 0.0, 0.0))
+    """
+    owner = description if part is None else description._part(part)
     known = [f.name for f in fields(owner) if f.init]
     for key in changes:
         if key not in known:
-            instead = "in `info`, a dict of texts" if name is None and hasattr(Info, key) else ""
-            raise unknown("field", key, description.name if name is None else name, known, instead)
-    if name is None:
+            instead = "in `info`, a dict of texts" if part is None and hasattr(Info, key) else ""
+            raise unknown("field", key, description.name if part is None else part, known, instead)
+    if part is None:
         return replace(description, **changes)
     if isinstance(owner, Joint | Contact) and "type" in changes:
         changes = {**_lost_fields(owner, changes["type"]), **changes}
@@ -600,7 +628,7 @@ def edited(description: D, name: str | None, changes: Mapping[str, Any]) -> D:
     fixed = isinstance(made, Joint | Distance) and (not made.dof if isinstance(made, Joint) else made.fixed)
     for key in ("coordinates", "actuators"):
         if fixed and (given := description._given(key)) is not None:
-            parts[key] = tuple(row for row in given if row.partition(".")[0] != name)
+            parts[key] = tuple(row for row in given if row.partition(".")[0] != part)
     return replace(description, **parts)
 
 
@@ -616,8 +644,31 @@ def _lost_fields(joint: Joint | Contact, joint_type: Any) -> dict[str, Any]:
     return {f.name: None if f.default is MISSING else f.default for f in fields(joint) if f.name not in kept}
 
 
-def added(description: D, parts: Iterable[Any]) -> D:
-    """Return a description with further parts."""
+def add(description: D, *parts: Part) -> D:
+    """Return the mechanism with further parts: bodies, joints, points and others.
+
+    Parameters
+    ----------
+    *parts : Body, Joint, Point, …
+        Parts to add, each to the sequence of its kind.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    InputError
+        If an object is not a part.
+    ModelError
+        If a name is taken, or the description contradicts itself.
+
+    Examples
+    --------
+    >>> m = kic.load("horn-two-link").add(kic.Frame("tool", "link2", origin=(2, 0, 0)))
+    >>> m.at([0.0, 0.0]).pose("tool").translation
+    array([2., 0., 0.])
+    """
     changes: dict[str, Any] = {}
     for part in parts:
         if type(part) not in _KIND:
@@ -627,9 +678,82 @@ def added(description: D, parts: Iterable[Any]) -> D:
     return replace(description, **changes)
 
 
-def removed(description: D, names: Iterable[str]) -> D:
-    """Return a description without the named parts."""
+def without(description: D, *names: str) -> D:
+    """Return the mechanism without the named parts.
+
+    Parameters
+    ----------
+    *names : str
+        Names of the parts. Parts that refer to them must be removed as well.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such part.
+    ModelError
+        If a remaining part refers to a removed part.
+
+    Examples
+    --------
+    >>> [p.name for p in kic.load("four-bar").without("tip").points]
+    []
+    """
     out = [description._part(name) for name in names]
-    kinds = {_KIND[type(part)] for part in out}
+    kinds = {_KIND[type(one)] for one in out}
     parts: Any = {kind: tuple(p for p in getattr(description, kind) if p not in out) for kind in kinds}
     return replace(description, **parts)
+
+
+def parts_sheet(description: MechanismDescription, account: str) -> Summary:
+    """Return a table of the parts, with an account of the mobility."""
+    title, units = description.info.title, description.units
+    sheet = Summary(f"{description.name}: {title}" if title else description.name)
+    if account:
+        sheet.say(account)
+    for kind in ("coordinates", "actuators"):
+        if (named := getattr(description, kind)) is not None:
+            sheet.say(f"{kind}: {', '.join(named) or 'none'}")
+    pull = ", ".join(f"{x:.5g}" for x in description.gravity) if any(description.gravity) else "none"
+    sheet.say(f"gravity ({rate_unit(units.length, units.time, 2)}): {pull}")
+    joints = [[j.type, " – ".join(j.bodies), ", ".join(j.components)] for j in description.joints]
+    sheet.texts("joints", [j.name for j in description.joints], ["type", "ties", "coordinates"], joints)
+    if description.bodies:
+        mass = [["?" if b.mass is None else f"{b.mass:.5g}"] for b in description.bodies]
+        sheet.texts("bodies", [b.name for b in description.bodies], [f"mass ({units.mass})"], mass)
+    if description.points:
+        carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in description.points]
+        sheet.texts("points", [p.name for p in description.points], ["body", "reference position"], carried)
+    if description._variable_distances:
+        ends = [[" – ".join(d.points)] for d in description.distances if not d.fixed]
+        sheet.texts("distances", description._variable_distances, ["between"], ends)
+    several = {
+        "limits": description.limits,
+        "effort limits": description.effort_limits,
+        "rate limits": description.rate_limits,
+    }
+    for caption, limits in several.items():
+        if limits:
+            pairs = [[f"{lower:.5g}", f"{upper:.5g}"] for lower, upper in limits.values()]
+            sheet.texts(caption, list(limits), ["lower", "upper"], pairs)
+    if description.frames:
+        carried = [
+            [f.body, ", ".join(f"{x:.5g}" for x in f.origin)]
+            + [", ".join(f"{x + 0.0:.4g}" for x in axis) for axis in f.axes]
+            for f in description.frames
+        ]
+        heads = ["body", "reference origin", "x axis", "y axis", "z axis"]
+        sheet.texts("frames", [f.name for f in description.frames], heads, carried)
+    if description.centers:
+        carried = [[", ".join(x.bodies or ("all",))] for x in description.centers]
+        sheet.texts("centres of mass", [x.name for x in description.centers], ["bodies"], carried)
+    add_couplings(sheet, description._terms)
+    add_contacts(sheet, description.contacts)
+    if description._fixed_distances:
+        rods = [[f"{length:.5g}"] for length in description._fixed_distances.values()]
+        sheet.texts("fixed distances", list(description._fixed_distances), [f"length ({units.length})"], rods)
+    list_motors(sheet, description.motors)
+    return sheet

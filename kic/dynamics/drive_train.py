@@ -74,6 +74,17 @@ class DriveTrain:
         scaling = composed(None, self.ratios, joints.scaling, joints.G)
         return Coefficients(self.names, joints.columns, G, H, D, quasi=joints.quasi, scaling=scaling)
 
+    def require_no_friction(self, mechanism: str) -> None:
+        """Raise an error if a motor has dry friction, which I*, P* and damping cannot include."""
+        names = [name for name, f in zip(self.names, self.friction, strict=True) if f]
+        if names:
+            raise InputError(
+                f"Motors of '{mechanism}' must not have dry friction, got {', '.join(names)}: a model in I*, "
+                "P* and B cannot include it. Use motor_demand() for torques with friction, or remove "
+                "`friction`.",
+                motors=tuple(names),
+            )
+
     def dynamics(self, shafts: Coefficients) -> Dynamics:
         """Return I*, P* and damping of the rotors in the coordinates (columns) of the shafts (2-237).
 

@@ -425,3 +425,17 @@ class Exports(Questions):
         """
         own = {"of": of, "wrt": wrt, "inertia": inertia}
         return ExportedMap(self._mechanism, questions.actuation_map, own, options)
+
+
+def export(mechanism: Mechanism) -> Exports:
+    """Namespace of questions for C, FMI, CasADi, JAX, PyTorch, SymPy and NumPy, and of motor maps.
+
+    Each method returns a question; its methods `to_c`, `to_casadi`, … convert it for a target.
+
+    Examples
+    --------
+    >>> m = kic.load("five-bar")
+    >>> m.export.inverse_dynamics(close=True).to_c()
+    C source of five_bar_inverse_dynamics: 837 operations, 507 lines
+    """
+    return Exports(mechanism)

@@ -551,3 +551,49 @@ class Grasp(Batched):
             sheet.matrix("G (grasp map)", WRENCH_LABELS, self.rows, self.G[index])
             sheet.matrix("J (hand Jacobian)", self.rows, self.fingers, self.J[index])
         return sheet
+
+
+def grasp(
+    configuration: Configuration,
+    of: str,
+    *,
+    fingers: str | Iterable[str] | None = None,
+    order: int = 2,
+    failures: Literal["raise", "mask"] = "raise",
+) -> Grasp:
+    """Compute the grasp of a body by contacts: grasp map, hand Jacobian, and the efforts of its motion.
+
+    Parameters
+    ----------
+    of : str
+        The body: an object that fingers touch, or a body that stands on feet, by contacts with ground.
+    fingers : str or list of str, optional
+        Coordinates of the fingers or legs, as many as their degrees of freedom with open contacts; by
+        default the joints of open chains. For closed chains, name the coordinates with actuators.
+    order : {1, 2, 3}
+        Highest order of `Grasp.relative`.
+    failures : {"raise", "mask"}
+        Treatment of members whose coordinates cannot drive fingers and object or, in `Grasp.motion`,
+        whose contacts cannot hold it: raise an error, or return NaN.
+
+    Returns
+    -------
+    Grasp
+        G (..., 6, R), J (..., R, n); and ``motion(qd, qdd)``.
+
+    Raises
+    ------
+    InputError
+        If no closed contact holds the body or the body is fixed, or if the number of finger coordinates
+        differs from the degrees of freedom.
+    SingularError
+        If these coordinates cannot drive fingers and object.
+
+    Examples
+    --------
+    >>> g = kic.load("three-finger-hand").at().grasp("ball")
+    >>> v = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]         # the object rises, and the fingers with it
+    >>> bool(abs(g.J @ g.motion(v).rate - g.G.T @ v).max() < 1e-12)
+    True
+    """
+    return Grasp(configuration, of, fingers, order, failures)

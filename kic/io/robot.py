@@ -17,7 +17,7 @@ from kic.assembly import (
     ClosingJoint,
     Loop,
     LoopFrame,
-    close_loops,
+    closed_mechanism,
     default_coordinates,
     start_columns,
     without_spins,
@@ -470,7 +470,7 @@ class _Builder:
         if is_open:
             start_columns(made._model.tree, starts.get(NEAR, {}))  # raises an error for unknown names
             return made
-        made, remarks = close_loops(made, loops, rows, starts, own, couplings=couplings)
+        made, remarks = closed_mechanism(made, loops, rows, starts, own, couplings=couplings)
         made, more = without_spins(made, coordinates, spins)
         robot.remarks += [f"{robot.source.name}: {text}" for text in (*remarks, *more)]
         chosen = self._coordinates(made, coordinates)

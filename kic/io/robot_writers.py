@@ -76,8 +76,40 @@ class UrdfText:
     near: dict[str, float]
 
 
-def save(mechanism: Mechanism, path: str | os.PathLike[str], polynomials: Any = ()) -> None:
-    """Write a mechanism to a file in the format of its suffix; see `Mechanism.save`."""
+def save(
+    mechanism: Mechanism,
+    path: str | os.PathLike[str],
+    *,
+    polynomials: PolynomialMap | Sequence[PolynomialMap] = (),
+) -> None:
+    """Write the mechanism to a file; its suffix selects the format. A TOML file reads back equal.
+
+    Parameters
+    ----------
+    path : path
+        File to write: ".toml", ".urdf", or ".xml" or ".mjcf" for MJCF. An existing file is replaced.
+    polynomials : PolynomialMap or sequence of PolynomialMap
+        Maps that replace loops, see `kic.to_mjcf` and `kic.to_urdf`.
+
+    Raises
+    ------
+    InputError
+        If the file has another suffix.
+    ModelFileError
+        If the file cannot be written; an existing file stays unchanged.
+    ModelError
+        If the format cannot express the mechanism; see `kic.to_urdf` and `kic.to_mjcf`. URDF has no
+        loops.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> arm = kic.load("horn-two-link")
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.toml"
+    >>> arm.save(file)
+    >>> kic.load(file) == arm
+    True
+    """
     is_path = isinstance(path, str | os.PathLike)
     suffix = os.path.splitext(os.fspath(path))[1].lower() if is_path else ""
     if (suffix == ".toml" or not is_path) and _maps(polynomials):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _place(c: Configuration, joint: Joint) -> np.ndarray:
     return np.asarray(moved[..., :3, :3] @ np.array(joint.at) + moved[..., :3, 3])
 
 
-def force_table(
+def tabulate_forces(
     c: Configuration,
     qd: Any,
     qdd: Any,
@@ -110,3 +111,50 @@ def force_table(
         made.append(Variable(f"{names[len(names) // 2]}.transmission_angle", angle, "rad"))
     index = batch_axes(forces.batch) if axis is None else (axis,)
     return DataTable(f"{c.name}: drive and load", index, tuple(made))
+
+
+def force_table(
+    configuration: Configuration,
+    qd: Any = None,
+    qdd: Any = None,
+    *,
+    of: str | Iterable[str] | None = None,
+    wrt: str | Iterable[str] | None = None,
+    applied: dict[str, Any] | None = None,
+    actuators: str | Iterable[str] | None = None,
+    transmission: str | Iterable[str] | None = None,
+) -> DataTable:
+    """Return the table of a drive and its load: input, load, effort, pin forces, advantage, by member.
+
+    Parameters
+    ----------
+    qd, qdd : (..., M) array_like, optional
+        Rates and accelerations of the coordinates; zero by default.
+    of : str or list of str, optional
+        Rows whose mechanical advantage over each coordinate is listed; see
+        `metrics.mechanical_advantage`.
+    wrt, applied, actuators
+        As in `joint_forces`. Loads in `applied` may differ in every member.
+    transmission : str or (3,) list of str, optional
+        Pin whose transmission angle is listed; see `metrics.transmission_angle`.
+
+    Returns
+    -------
+    DataTable
+        Columns "A", "load.x", "A.effort", "B.force", "tip.y.advantage", "C.transmission_angle" and so on;
+        ``to_dataframe()``, ``to_csv(path)``.
+
+    Raises
+    ------
+    InertiaError, InputError, SingularError
+        As `joint_forces`; also if a joint has no transmission angle.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar").add(kic.Force("load", "tip"))
+    >>> turn = m.path({"A": np.linspace(1.2, 7.4, 25)})
+    >>> pull = np.outer(1 + np.cos(turn.value("A")), [-5.0, 0.0, 0.0])
+    >>> turn.force_table(of="tip.x", applied={"load": pull}, transmission="C").columns[:4]
+    ('A', 'load.x', 'A.effort', 'A.force')
+    """
+    return tabulate_forces(configuration, qd, qdd, of, wrt, applied, actuators, transmission)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from kic.configuration import Configuration, flat_states, model_of
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, SingularError, invalid
-from kic.joint_forces.joint_forces import COMPONENTS, JointForces, Split
+from kic.joint_forces.joint_forces import COMPONENTS, JointForces
 from kic.kinematics.items import Between, Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import output_query
@@ -139,23 +139,78 @@ def joint_forces(
     configuration: Configuration,
     qd: Any = None,
     qdd: Any = None,
+    effort: Any = None,
+    *,
     wrt: str | Iterable[str] | None = None,
     applied: dict[str, Any] | None = None,
     actuators: str | Iterable[str] | None = None,
-    split: Split = None,
-    effort: Any = None,
+    criterion: Literal["minimum norm"] | None = None,
     out_of_plane: bool = False,
 ) -> JointForces:
-    """Return forces and moments in all joints for a motion: the constraint loads T_c of (4-31).
+    """Compute the forces and moments in all joints for a motion, and the efforts that drive it.
 
-    See `Configuration.joint_forces`.
+    Every joint is cut and replaced by its loads, as in (4-31): T_c at the conditions that the joint
+    imposes, T at the coordinates with actuators. A coupling acts as efforts in its joints, a fixed
+    distance as a force between its points, and a closed contact as a joint. Joints are frictionless.
+    Bodies are rigid: if they are overconstrained, equilibrium does not determine some components. Those
+    are NaN and are named; all remaining components are exact. An example is Table C-1.
+
+    Parameters
+    ----------
+    qd, qdd : (..., M) array_like, optional
+        Rates and accelerations of the coordinates; zero by default.
+    effort : (..., A) array_like, or dict of str to (...) array_like, optional
+        Efforts of the actuators, for example from `distribute` or `Grasp.motion`; NaN if a member has
+        none. They must drive the motion; a residual of at most 1e-6 is corrected. A dict gives them by
+        name, zero for the others; without `actuators`, its names are the actuators.
+    wrt : str or list of str, optional
+        Coordinates of the motion, as in `coefficients`; by default the mechanism's own.
+    applied : dict of str to (..., 3) array_like, optional
+        Components of named forces and moments, each in its axes (world or body), instead of those of the
+        model.
+    actuators : str or list of str, optional
+        Rows where efforts act; by default the actuators of the mechanism, or else the coordinates. An
+        effort at a joint acts between its two bodies, an effort at a distance between its two points. An
+        effort at a row of a point or of a body is an external force or moment. There may be more
+        actuators than degrees of freedom.
+    criterion : {None, "minimum norm"}
+        Choice of undetermined components: none, or those that minimize the sum of (force · L)² + moment²
+        over all joints, and over the actuators if they are redundant. Moments are about the points of the
+        joints, and L is the largest extent of the reference configuration. A coupling counts with the
+        largest of its efforts.
+    out_of_plane : bool
+        True to include forces out of the plane of a planar mechanism and moments in it. Rigid bodies do
+        not determine them. By default they are 0 where no load acts on them, so that each joint has two
+        forces and a moment.
+
+    Returns
+    -------
+    JointForces
+        ``f["C"].force`` and ``f["C"].moment`` (..., 3) of the first body of the joint on the second, in
+        world axes; ``f.effort`` (..., A), ``f.undetermined``.
+
+    Raises
+    ------
+    InertiaError
+        If a body has no inertia although it moves, or no mass.
+    InputError
+        If a shape or type is wrong, there are fewer actuators than degrees of freedom, or `effort` does
+        not drive the motion.
+    SingularError
+        If the coordinates cannot drive the mechanism here, or the actuators cannot hold it.
+
+    Examples
+    --------
+    >>> f = kic.load("five-bar").at().joint_forces([2.0, 3.0], [1.0, 0.5])
+    >>> f["B"].force.round(4), f.effort.round(4)  # Table C-1
+    (array([...,  0.    ]), array([ 0.0504, -0.8259]))
     """
     model = model_of(configuration)
     transfer = model.transfer_for(wrt)
     model.require_real("joint_forces()", "Use efforts of the dynamics, or finite differences.")
     free, labels = model.free_bodies, transfer.labels
-    if split is not None and (not isinstance(split, str) or split != "minimum norm"):
-        raise invalid("criterion", "must be None or 'minimum norm'", split)
+    if criterion is not None and (not isinstance(criterion, str) or criterion != "minimum norm"):
+        raise invalid("criterion", "must be None or 'minimum norm'", criterion)
     if actuators is None and isinstance(effort, Mapping):
         actuators = tuple(effort)
     given_rows = (
@@ -218,7 +273,7 @@ def joint_forces(
         free.ties,
         **results,
         length=model.length,
-        split=split,
+        split=criterion,
         contact_check=free.contact_check,
     )
     made._description, made._shown, made._source = model.description, shown, (configuration, wrt)

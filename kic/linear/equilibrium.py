@@ -13,15 +13,15 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from kic.actuation.efforts import generalized_efforts
 from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
-from kic.analysis.input_sets import independent_sets
-from kic.configuration import Configuration, flat_states, model_of
+from kic.analysis.input_sets import rank_sets
+from kic.configuration import Configuration, flat_states, generalized_efforts, model_of
 from kic.errors import ConfigurationError, InputError, SingularError, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.state import integrate
 from kic.linear.linearize import Linearization
 from kic.linear.modes import Modes
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import by_name, flag, names_of
 from kic.numerics.arrays import real_array
 from kic.numerics.display import Printable, Summary
@@ -149,17 +149,65 @@ DESCENTS_MAX, CLIMBS_MAX = 3, 16
 
 
 def find_equilibrium(
-    model: CompiledModel,
-    near: Configuration | None,
-    effort: Any,
-    fixed: str | Iterable[str],
-    wrt: str | Iterable[str] | None,
-    applied: dict[str, Any] | None,
-    motors: bool,
-    stable: bool,
+    mechanism: Mechanism,
+    effort: Any = None,
+    *,
+    near: Configuration | None = None,
+    fixed: str | Iterable[str] = (),
+    wrt: str | Iterable[str] | None = None,
+    applied: dict[str, Any] | None = None,
+    motors: bool = False,
+    stable: bool = False,
     limits: Limits = None,
 ) -> Equilibrium:
-    """Find the equilibrium near a configuration; see `Mechanism.find_equilibrium`."""
+    """Find an equilibrium under loads and given efforts near a configuration, and its stability.
+
+    Parameters
+    ----------
+    effort : dict of str to float, or (f,) array_like, optional
+        Efforts at the coordinates that are not fixed; or by name, at coordinates or actuators. Zero by
+        default.
+    near : Configuration, optional
+        One configuration from which the search starts; by default the reference configuration.
+    fixed : str or list of str
+        Coordinates that keep their values; the required efforts are computed.
+    wrt : str or list of str, optional
+        Coordinates, as in `Configuration.coefficients`; by default the mechanism's own.
+    applied : dict of str to (3,) array_like, optional
+        Components of named forces and moments, each in its axes (world or body), instead of those of the
+        model.
+    motors : bool
+        True to include rotors and damping of motors in the modes, as in `Configuration.dynamics`.
+    stable : bool
+        True to descend to a minimum of the potential energy; otherwise any equilibrium nearby is
+        accepted, even if it is unstable.
+    limits
+        As in `at`; an equilibrium beyond them is an error.
+
+    Returns
+    -------
+    Equilibrium
+        The configuration, its efforts, stability, natural frequencies and mode shapes.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError
+        If a name does not exist, efforts have another shape, `near` is a batch, or masses are missing.
+    ConfigurationError
+        If no equilibrium was found; it has the residual efforts (`residual`) and the configuration
+        `reached`.
+    SingularError
+        If a degree of freedom moves without effort, so that the equilibrium is not isolated; it has the
+        `free` motion. Also if named coordinates cannot drive the mechanism.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> found = arm.find_equilibrium(stable=True)
+    >>> found.stability, found.configuration.value("tip").round(6).tolist()
+    ('stable', [0.0, -2.0, 0.0])
+    """
+    model = mechanism._model
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
     state, batch = initial_states(model, near)
     if batch:
@@ -341,9 +389,9 @@ class _Search:
         if self.fixed or self.model.is_open_chain:
             return here
         c = here.configuration
-        if independent_sets(self.model, c, self.labels, 1)[0].worst > COORDINATE_MEASURE_MIN:
+        if rank_sets(self.model, c, self.labels, 1)[0].worst > COORDINATE_MEASURE_MIN:
             return here
-        self._use(independent_sets(self.model, c, None, 1)[0].names)
+        self._use(rank_sets(self.model, c, None, 1)[0].names)
         return self._at(c)
 
     def _next(self, here: _Place, step: np.ndarray, outside: float) -> _Place:

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from kic.actuation.efforts import acting_efforts, generalized_efforts
 from kic.actuation.internal_loads import stiffness as constant_effort_stiffness
-from kic.actuation.motor_demand import dry_friction, motor_shafts
-from kic.configuration import Configuration, flat_states, model_of
+from kic.actuation.motor_demand import dry_friction
+from kic.configuration import (
+    Configuration,
+    acting_efforts,
+    flat_states,
+    generalized_efforts,
+    model_of,
+    motor_shafts,
+)
 from kic.dynamics.dynamics import Dynamics
 from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, unknown
@@ -619,13 +625,57 @@ def linearize(
     configuration: Configuration,
     qd: Any = None,
     qdd: Any = None,
-    wrt: str | Iterable[str] | None = None,
     effort: Any = None,
+    *,
+    wrt: str | Iterable[str] | None = None,
     applied: dict[str, Any] | None = None,
-    failures: Literal["raise", "mask"] = "raise",
     motors: bool = False,
+    failures: Literal["raise", "mask"] = "raise",
 ) -> Linearization:
-    """Linearize the efforts about a motion; see `Configuration.linearize`."""
+    """Linearize the efforts about a motion: δT = K δq + C δq̇ + I* δq̈.
+
+    The result is exact, from third-order coefficients, with gravity, forces in world and body axes,
+    springs and dampers. It holds in any coordinates, for open and closed mechanisms, and for a batch such
+    as a trajectory.
+
+    Parameters
+    ----------
+    qd, qdd : (..., M) array_like, optional
+        Rates and accelerations of the nominal motion; zero by default.
+    effort : (..., M) array_like, or dict of str to float, optional
+        Efforts of the nominal motion, in place of `qdd`. A dict gives those of actuators by name. These
+        efforts stay constant when the mechanism deviates, so that K includes −Σ T_i H_i, and δT are
+        additional efforts.
+    wrt : str or list of str, optional
+        Coordinates, as in `coefficients`; by default the mechanism's own.
+    applied : dict of str to (..., 3) array_like, optional
+        Components of named forces and moments, each in its axes (world or body), instead of those of the
+        model.
+    motors : bool
+        True to include the rotors of the motors and their damping, as in `dynamics`.
+    failures : {"raise", "mask"}
+        As in `coefficients`.
+
+    Returns
+    -------
+    Linearization
+        K, C, I (..., M, M) (eqs 2-201 to 2-226).
+
+    Raises
+    ------
+    InertiaError
+        If a moving body has no mass or inertia.
+    InputError
+        If a shape is wrong, or both `qdd` and `effort` are given.
+    SingularError
+        If the coordinates cannot drive the mechanism here, or I* is singular and efforts are given.
+
+    Examples
+    --------
+    >>> lin = kic.load("four-bar").at({"A": 1.2}).linearize()
+    >>> lin.T.round(4), lin.K.round(4)  # held at rest; the crank would fall away
+    (array([-0.0138]), array([[-0.8245]]))
+    """
     model = model_of(configuration)
     wrt = None if wrt is None else names_of(wrt, "wrt")
     if model.tree.scalar.kind == "O" or flat_states(configuration).dtype.kind == "O":

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from kic.actuation.motor_demand import motor_shafts
-from kic.configuration import Configuration, flat_states, model_of
+from kic.configuration import Configuration, flat_states, model_of, motor_shafts
 from kic.description.parts import Body, Distance, Joint, Point
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, invalid, unknown

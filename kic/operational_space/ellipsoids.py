@@ -402,19 +402,64 @@ def manipulability_gradient(G: Any, H: Any) -> np.ndarray:
     return w[..., None] * np.einsum("...np,...pmn->...m", inverse, H)
 
 
-def make_ellipsoid(
+def ellipsoid(
     configuration: Configuration,
-    kind: Kind,
     of: str | Iterable[str],
-    wrt: str | Iterable[str] | None,
-    rate_limits: Any,
-    effort_limits: Any,
-    length: Any,
-    qd: Any,
-    load: bool,
-    failures: Any,
+    *,
+    kind: Kind = "velocity",
+    wrt: str | Iterable[str] | None = None,
+    rate_limits: Any = None,
+    effort_limits: Any = None,
+    length: float | None = None,
+    qd: Any = None,
+    load: bool = True,
+    failures: Literal["raise", "mask"] = "raise",
 ) -> Ellipsoid:
-    """Compute an ellipsoid; see `Configuration.ellipsoid`."""
+    """Compute the ellipsoid of a task's velocity, force, inertia or acceleration, with its measures.
+
+    Parameters
+    ----------
+    of : str or list of str
+        Rows of the task, as in `coefficients`, of one unit unless `length` is given.
+    kind : {"velocity", "force", "inertia", "acceleration"}
+        Quantity; see `Ellipsoid` for the definitions.
+    wrt : str or list of str, optional
+        Coordinates of the actuators, as in `coefficients`; by default the mechanism's own.
+    rate_limits, effort_limits : float, (M,) array_like, dict of str to float, or True, optional
+        Largest rate ("velocity") or effort ("force", "acceleration") of each coordinate, by which it is
+        scaled. Without limits all coordinates must have one unit.
+    length : float, optional
+        Length that multiplies angular rows and divides moments.
+    qd : (..., M) array_like, optional
+        Rates of the coordinates, for the centre of "acceleration"; zero by default.
+    load : bool
+        True if gravity, springs and applied forces shift the centre of "acceleration". Otherwise efforts
+        are those beyond static equilibrium.
+    failures : {"raise", "mask"}
+        As in `coefficients`. A singular task is not a failure.
+
+    Returns
+    -------
+    Ellipsoid
+        axes (..., P, P), semi_axes (..., P), measures (...): manipulability, condition, isotropy; and the
+        gradient of the manipulability.
+
+    Raises
+    ------
+    UnknownNameError, InertiaError, SingularError
+        As `coefficients` and, for "inertia" and "acceleration", `dynamics`; SingularError also if some
+        motion moves no mass.
+    InputError
+        If the kind is unknown, units differ, limits or the length are not positive, an argument does not
+        apply to the kind, or the configuration is not real.
+
+    Examples
+    --------
+    >>> c = kic.load("gough-stewart").at()
+    >>> e = c.ellipsoid("platform", kind="force", length=0.5)
+    >>> e.semi_axes.shape, e.isotropy.round(3)
+    ((6,), np.float64(0.351))
+    """
     choice("kind", kind, KINDS)
     wrt = None if wrt is None else names_of(wrt, "wrt")
     check_failures(failures)

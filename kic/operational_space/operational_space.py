@@ -359,13 +359,43 @@ class OperationalSpaceTask(Task):
 
 def operational_space(
     configuration: Configuration,
-    task: str | Iterable[str],
+    of: str | Iterable[str],
+    *,
     wrt: str | Iterable[str] | None = None,
     failures: Literal["raise", "mask"] = "raise",
 ) -> OperationalSpace:
-    """Compute operational-space dynamics; see `Configuration.operational_space`."""
+    """Compute the operational-space dynamics of a task: Λ, μ, p, consistent inverse and null space.
+
+    Parameters
+    ----------
+    of : str or list of str
+        Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
+    wrt : str or list of str, optional
+        Coordinates, as in `coefficients`; by default the mechanism's own.
+    failures : {"raise", "mask"}
+        Treatment of members whose task is singular: raise an error, or return NaN.
+
+    Returns
+    -------
+    OperationalSpace
+        ``s.Lambda`` (..., P, P), ``s.mu`` (..., P, M, M), ``s.p`` (..., P), ``s.inverse`` (..., M, P).
+
+    Raises
+    ------
+    InputError
+        If the task has more rows than degrees of freedom, or the state has symbols.
+    SingularError
+        If the rows of the task are dependent.
+
+    Examples
+    --------
+    >>> c = kic.load("gough-stewart").at()
+    >>> s = c.operational_space(["platform.x", "platform.y"])
+    >>> bool(abs(s.G @ s.projector).max() < 1e-12)
+    True
+    """
     model = model_of(configuration)
-    names = task if type(task) is str else names_of(task, "of", 1)
+    names = of if type(of) is str else names_of(of, "of", 1)
     key = OperationalSpaceTask, names, None if wrt is None else names_of(wrt, "wrt")
     f = model.prepared(key, lambda: OperationalSpaceTask(model, *key[1:]))
     return f._at(configuration, failures)

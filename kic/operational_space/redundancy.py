@@ -401,26 +401,91 @@ _GIVEN_RATES = (
 _TIME_STEP = 1e-40
 
 
-def resolve(
-    c: Configuration,
-    task: str | Iterable[str],
-    motion: dict[str, Any],
-    weight: Weight,
-    law: Law,
-    secondary: Any,
-    damping: Damping,
-    wrt: str | Iterable[str] | None,
-    failures: str,
+def resolve_redundancy(
+    configuration: Configuration,
+    of: str | Iterable[str],
+    ud: Any = None,
+    udd: Any = None,
+    uddd: Any = None,
+    *,
+    qd: Any = None,
+    criterion: Weight = "minimum norm",
+    law: Law = "consistent",
+    secondary: Any = None,
+    damping: Damping = None,
+    wrt: str | Iterable[str] | None = None,
+    failures: Literal["raise", "mask"] = "raise",
 ) -> RedundancyResolution:
-    """Compute the motion of the coordinates for a task; see `Configuration.resolve_redundancy`."""
-    names = names_of(task, "of")
-    order = 1 + (motion["udd"] is not None)
-    f, model = None, model_of(c)
-    if isinstance(weight, str) and isinstance(law, str) and damping is None:
+    """Resolve redundancy: compute the motion of all coordinates from that of a task with fewer rows.
+
+    Rates minimize ½ (q̇ − z)ᵀ Q (q̇ − z) subject to G q̇ = u̇, (4-68) to (4-70)::
+
+        q̇ = z + R (u̇ − G z)        R = Q⁻¹ Gᵀ (G Q⁻¹ Gᵀ)⁻¹
+
+    Accelerations follow one of two laws. "consistent" accelerations are the derivative of these rates, so
+    that the rates satisfy the law at all times. "instantaneous" accelerations minimize ½ (q̈ − ż)ᵀ Q (q̈
+    − ż) for any rates (4-71, 4-72). The two laws differ in the null space, where the second law lets
+    rates grow. (4-72) is not, as printed, the derivative of (4-68).
+
+    Parameters
+    ----------
+    of : str or list of str
+        Rows of the task, as `of` in `coefficients`, at most as many as the degrees of freedom.
+    ud, udd, uddd : (..., P) array_like
+        Rates, accelerations and jerks of the task, up to the desired order. Their batch broadcasts with
+        that of the configuration.
+    qd : (..., M) array_like, optional
+        Current rates in place of `ud`, for the law "instantaneous".
+    criterion : {"minimum norm", "minimum kinetic energy"} or (..., M, M) array_like
+        Weight Q: the unit matrix, I*, or a constant symmetric positive definite matrix.
+    law : {"consistent", "instantaneous"}
+        Law of the accelerations.
+    secondary : optional
+        Null-space motion: `JointLimits`, `Manipulability`, `PreferredConfiguration`; rates z (..., M), or
+        (z, ż) or (z, ż, z̈), zero if omitted; a callable that takes a configuration of any batch and
+        returns z; or a list of these, which are added. Rates of objectives and callables are projected
+        orthogonally on the null space, so that objectives decrease for any Q. For accelerations a
+        callable is differentiated by the complex step, and must propagate complex numbers.
+    damping : float or (float, float), optional
+        λ; or the largest λ and the manipulability w₀ below which λ² grows from 0 as (1 − w²/w₀²)² of the
+        largest (after Nakamura and Hanafusa 1986). λ² S is added to G Q⁻¹ Gᵀ, without units: lengths
+        among the rows are divided by the characteristic length, Q by the mean of its diagonal, as is w =
+        √det. `velocity_residual` has the resulting error of the task.
+    wrt : str or list of str, optional
+        Coordinates, as in `coefficients`; by default the mechanism's own.
+    failures : {"raise", "mask"}
+        Treatment of members whose task is singular: raise an error, or return NaN.
+
+    Returns
+    -------
+    RedundancyResolution
+        q̇, q̈, q⃛ (..., M), with `effort`, and `coefficients` and `dynamics()` with respect to the task
+        (4-73 to 4-75).
+
+    Raises
+    ------
+    InputError
+        If the task has more rows than degrees of freedom, the weight is not symmetric and positive
+        definite, a shape is wrong, or the state has symbols.
+    SingularError
+        If the rows of the task are dependent and there is no damping, or the weight is I* and some motion
+        moves no mass.
+
+    Examples
+    --------
+    >>> c = kic.load("panda").at([0.0, 0.3, 0.0, -1.5, 0.0, 1.8, 0.0])
+    >>> r = c.resolve_redundancy("flange", [0.1, 0.0, 0.0], [0.0] * 3, criterion="minimum kinetic energy")
+    >>> bool(abs(c.coefficients("flange").acceleration(r.qd, r.qdd)).max() < 1e-12)
+    True
+    """
+    motion = {"ud": ud, "udd": udd, "uddd": uddd, "qd": qd}
+    names, order = names_of(of, "of"), 1 + (udd is not None)
+    f, model = None, model_of(configuration)
+    if isinstance(criterion, str) and isinstance(law, str) and damping is None:
         coordinates = None if wrt is None else names_of(wrt, "wrt")
-        key = RedundancyTask, names, weight, law, None, coordinates, False, order
+        key = RedundancyTask, names, criterion, law, None, coordinates, False, order
         f = model.prepared(key, lambda: RedundancyTask(model, *key[1:]))
-    f = f or RedundancyTask(model, names, weight, law, damping, wrt, False, order)
+    f = f or RedundancyTask(model, names, criterion, law, damping, wrt, False, order)
     P, M = len(f.rows), len(f.coordinates)
     _check_motion(motion, f.weighting.consistent)
     sizes = {"ud": P, "udd": P, "uddd": P, "qd": M}
@@ -431,14 +496,14 @@ def resolve(
     null_motion = NullSpaceMotion(secondary, M, f.weighting.metric != lay.UNIT_METRIC)
     shapes = {k: a.shape[:-1] for k, a in given.items()}
     shape = broadcast_batches(
-        configuration=c.batch, criterion=f.weighting.batch, **shapes, **null_motion.batches
+        configuration=configuration.batch, criterion=f.weighting.batch, **shapes, **null_motion.batches
     )
     if f.weighting.batch and f.weighting.batch != shape:
         whole = np.broadcast_to(f.weighting.matrix, (*shape, M, M))
-        f = RedundancyTask(model_of(c), names, whole, law, damping, wrt, order=order)
-    c = _broadcast_configuration(c, shape)
+        f = RedundancyTask(model_of(configuration), names, whole, law, damping, wrt, order=order)
+    configuration = _broadcast_configuration(configuration, shape)
     given = {k: np.broadcast_to(a, (*shape, a.shape[-1])) for k, a in given.items()}
-    problem = _ResolutionProblem(c, f, names, wrt, null_motion, given)
+    problem = _ResolutionProblem(configuration, f, names, wrt, null_motion, given)
     jerks = np.empty(0)
 
     def evaluate(members: Any) -> np.ndarray:
@@ -449,14 +514,14 @@ def resolve(
             jerks = part.jerk(table)
         return table
 
-    good, table = map_valid_members(c.ok, failures, evaluate)
+    good, table = map_valid_members(configuration.ok, failures, evaluate)
     out = f.results(scatter(table, good), shape)
     if "uddd" in given:
         out.qddd = scatter(jerks, good).reshape(*shape, M)
-    out._coefficients = lambda: _coefficients(c, f, names, wrt, good, out.damping)
+    out._coefficients = lambda: _coefficients(configuration, f, names, wrt, good, out.damping)
     treatment: Literal["raise", "mask"] = "mask" if failures == "mask" else "raise"
-    out._dynamics = lambda: c.dynamics(wrt=wrt, failures=treatment)
-    out._efforts = lambda qd, qdd: c.inverse_dynamics(qd, qdd, wrt=wrt, failures=treatment)
+    out._dynamics = lambda: configuration.dynamics(wrt=wrt, failures=treatment)
+    out._efforts = lambda qd, qdd: configuration.inverse_dynamics(qd, qdd, wrt=wrt, failures=treatment)
     return out
 
 

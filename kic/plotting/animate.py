@@ -187,7 +187,38 @@ def animate(
     view: ViewName | None = None,
     progress: bool | None = None,
 ) -> Animation:
-    """Animate a motion; see `Configuration.animate`."""
+    """Animate the motion, or a batch of configurations (F,), one for each frame.
+
+    Parameters
+    ----------
+    fps : float
+        Frames per second: 1, 2, 4, 5, 10, 20, 25 or 50, which all players show evenly.
+    speed : float
+        Simulated time per second; 0.1 shows slow motion. Ignored for a batch.
+    trace : str or list of str
+        Points, frames, centres of mass and bodies whose curves are drawn as they move.
+    view : str or (2,) floats, optional
+        As in `Configuration.draw`.
+    progress : bool, optional
+        Show a progress bar while saving; by default at a terminal, if it takes long.
+
+    Returns
+    -------
+    Animation
+        With a method `save`; notebooks play it.
+
+    Raises
+    ------
+    InputError
+        If the batch has no shape (F,) or no valid member; if `fps` or `speed` is
+        invalid; if there are more than 3000 frames.
+
+    Examples
+    --------
+    >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 50, endpoint=False)})
+    >>> film = turn.animate(trace="tip")
+    >>> film.save("four-bar.gif")  # doctest: +SKIP
+    """
     import_optional("matplotlib", "plot", "Pictures need Matplotlib")
     frames, t = motion_frames(motion, fps, positive("speed", speed))
     scene = Scene(frames, view, most=FRAMES_MAX)

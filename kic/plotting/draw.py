@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -338,32 +338,97 @@ class MechanismPicture(Picture):
             canvas.text(middle / pt, label.text, halo=True, style="italic" if label.italic else "normal")
 
 
+@overload
 def draw(
-    configuration: Configuration | Mechanism,
+    configuration: Configuration,
     *,
     names: bool = False,
     view: ViewName | None = None,
     ax: Any = None,
-) -> MechanismPicture:
-    """Draw a configuration; see `Configuration.draw`."""
-    if isinstance(configuration, Mechanism):
-        configuration = configuration.at()
-    instance("configuration", configuration, Configuration, "Give a Mechanism or mechanism.at([...]).")
+    columns: None = None,
+) -> MechanismPicture: ...
+@overload
+def draw(
+    configuration: Configuration,
+    *,
+    names: bool = False,
+    view: ViewName | None = None,
+    ax: None = None,
+    columns: int,
+) -> Picture: ...
+def draw(
+    configuration: Configuration,
+    *,
+    names: bool = False,
+    view: ViewName | None = None,
+    ax: Any = None,
+    columns: int | None = None,
+) -> MechanismPicture | Picture:
+    """Draw the mechanism to scale with standard kinematic symbols.
+
+    Planar mechanisms are shown along their normal, spatial mechanisms in an oblique orthographic view;
+    lengths across the view are to scale. Actuators are vermilion: those of the mechanism, or else its
+    coordinates. A revolute joint is drawn at its `at`; spatial joints with a common position are offset
+    along their axes. A distance is drawn as a cylinder if it is an actuator and as a rod if it is fixed.
+    The first and the last member of a batch are drawn in full, at most ten evenly spaced members between
+    them are faded. Unsolved members are omitted.
+
+    Parameters
+    ----------
+    names : bool
+        Label joints, points and (in italics) bodies.
+    view : str or (2,) floats, optional
+        "top", "front" (x to the right) or "side"; or azimuth about the vertical, measured from x, and
+        elevation of the viewer in degrees. Up is opposite to gravity, or z. By default chosen
+        automatically.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default a new figure with the width of a journal column.
+    columns : int, optional
+        Largest number of drawings in a row, to draw the valid members of a batch side by side at one
+        scale, such as all assembly modes, with their indices as titles. By default all share one drawing.
+
+    Returns
+    -------
+    MechanismPicture, or Picture with `columns`
+        With a method `save`; notebooks display it. A MechanismPicture also has `velocity`,
+        `acceleration`, `forces`, `ellipsoid` and `trace`.
+
+    Raises
+    ------
+    InputError
+        If no member is valid, or more than 64 with `columns`; if the numbers are not real, or the view is
+        invalid; or `ax` is given with `columns`.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> turn = m.path({"A": np.linspace(1.0, 2.5, 40)})
+    >>> picture = turn.draw().trace("tip")
+    >>> picture.save("four-bar.svg")  # doctest: +SKIP
+    >>> found = m.assembly_modes({"A": 1.2})
+    >>> len(found.configuration.draw(columns=4).axes)
+    2
+    """
     names = flag("names", names)
+    if columns is not None:
+        if ax is not None:
+            message = "must be left out with `columns`"
+            raise invalid("ax", message, ax, "Drawings side by side make their own figure.")
+        return _side_by_side(configuration, names, view, integer("columns", columns, 1))
     if ax is not None:
         instance("ax", ax, matplotlib_part("axes").Axes)
     return MechanismPicture(Scene(configuration, view), Canvas(ax), names)
 
 
-def draw_sheet(
-    configuration: Configuration, *, names: bool, view: ViewName | None, ax: Any, columns: int
-) -> Picture:
-    """Draw the members of a batch side by side; see `Configuration.draw`."""
-    columns = integer("columns", columns, 1)
-    if ax is not None:
-        raise invalid(
-            "ax", "must be left out with `columns`", ax, "Drawings side by side make their own figure."
-        )
+def draw_reference(
+    mechanism: Mechanism, *, names: bool = False, view: ViewName | None = None, ax: Any = None
+) -> MechanismPicture:
+    """Draw the mechanism in its reference configuration; see `Configuration.draw`."""
+    return draw(mechanism.at(), names=names, view=view, ax=ax)
+
+
+def _side_by_side(configuration: Configuration, names: bool, view: ViewName | None, columns: int) -> Picture:
+    """Draw the members of a batch side by side."""
     members = [index for index in np.ndindex(configuration.batch) if configuration.ok[index]]
     if not 0 < len(members) <= SHEET_MAX:
         message = f"must have 1 to {SHEET_MAX} valid members"

@@ -88,7 +88,7 @@ _TOML = re.compile(
 )
 
 
-def report_page(
+def to_html(
     configuration: Configuration,
     of: str | Sequence[str] = (),
     *,
@@ -98,7 +98,47 @@ def report_page(
     repeat: str = "",
     replay: str = "",
 ) -> str:
-    """Return the report page; see `Configuration.to_html`."""
+    """Return the report on a configuration as one self-contained HTML page.
+
+    The page contains a drawing, all tables of the report, plots over each coordinate moved alone, curves
+    of the requested points, the mobility and the model file. It has no script, needs no network and
+    supports light pages, dark pages and print. Pictures require the extra ``plot``.
+
+    Parameters
+    ----------
+    of : str or sequence of str
+        Outputs, as in `Configuration.coefficients`; none by default.
+    order : {1, 2, 3}
+        Highest order of the coefficients.
+    wrt : str or list of str, optional
+        Coordinates of the coefficients and the dynamics; by default those of the mechanism.
+    source : str, optional
+        Text of the model file; by default that of `Mechanism.save`.
+    repeat : str
+        Command that reproduces the page, shown at its end.
+    replay : str
+        Page of `Viewer.to_html`, which is shown below the drawing; the report then has its scripts.
+
+    Returns
+    -------
+    str
+        HTML, to be encoded in UTF-8.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        If an output or coordinate does not exist, `order` is out of range, or this is a batch.
+    SingularError
+        If the coordinates cannot drive the mechanism.
+    MissingExtraError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> page = kic.load("four-bar").at({"A": 1.2}).to_html(of="tip")
+    >>> page[:15], "<script" in page
+    ('<!doctype html>', False)
+    """
     from kic import __version__
 
     of, order, repeat = names_of(of), check_order(order), text("repeat", repeat)

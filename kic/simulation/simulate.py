@@ -48,7 +48,118 @@ def simulate(
     voltage: Voltage | Effort | Any = None,
     integrator: Method | Integrator = "DOP853",
 ) -> Simulation:
-    """Simulate the motion of a mechanism; see `Mechanism.simulate`."""
+    """Simulate the motion under efforts, voltages or prescribed motions.
+
+    Only independent coordinates are integrated. The loops are closed at each evaluation, to machine
+    precision and without stabilization. Where the coordinates cease to drive the mechanism, others
+    replace them; the results stay in the user's coordinates.
+
+    Parameters
+    ----------
+    t : (T,) array_like
+        Increasing times at which results are recorded, the first being the time of the start; or the end
+        time alone, for 1001 times from 0 (from the end of the earlier run), or the times of the samples
+        of a controller.
+    effort : callable or (M,) array_like, optional
+        ``effort(t, now)`` returns the efforts (M,) at the coordinates; ``now.q``, ``now.qd`` (M,) are
+        their values and rates, ``now.state`` (S,) is the closed state that evaluators and controllers
+        take. Or a controller of `kic.controllers` that gives efforts at them, or constant efforts. None:
+        no efforts. A scalar is accepted for one coordinate; this holds for all array arguments. A dict
+        gives a function or a number to each actuator by name, ``{"A": f, "L2": 3.0}``.
+    actuators : str or list of str, optional
+        Rows where efforts act, such as ``m.actuators``: joints, distances, or rows of points and bodies,
+        in any number; by default the coordinates. The efforts T at them act on the coordinates as GᵀT,
+        with their Jacobian G.
+    controller : controllers.Sampled, optional
+        Sampled controller, whose efforts are held between samples and added to `effort`. With `voltage`
+        it may give voltages. It has options: measured rows, delay, noise, quantization and limits.
+    near : Configuration or Simulation, optional
+        Start: one configuration, by default the reference configuration; or an earlier run, which is
+        continued from its end and returned with its continuation.
+    qd : (M,) array_like, optional
+        Rates at the start. By default zero, or the prescribed rates. Not with an earlier run.
+    wrt : str or list of str, optional
+        The user's coordinates for efforts, rates and results; by default the mechanism's own. The three
+        angular velocities of a joint, body or frame may be among them, such as those of a free base.
+        Their orientation is integrated as a unit quaternion. Their values in the results and in `now` are
+        a rotation vector, which is at most π long and reverses there; their efforts are moments.
+    prescribed : Trajectory or dict of str to callable, optional
+        Coordinates with a given motion: a trajectory of `kic.trajectory`; or by name, where ``f(t)``
+        returns value, rate and acceleration, or is a trajectory of one coordinate. Rates and
+        accelerations must be the derivatives of the values. The motion must begin at the start.
+        Prescribed coordinates remain when other coordinates are replaced. The results contain the effort
+        of the prescribed motion, in place of `effort`. A trajectory continues beyond its ends only if it
+        rests there. Prescribed angles of joints that close a loop are slow to integrate.
+    events : callable or list of them, optional
+        ``event(t, now)`` returns a real number whose zeros are found, including those that it only
+        touches. Attributes as in SciPy: ``terminal`` (True stops the run there), ``direction`` (+1 or -1:
+        only where it rises or falls). A zero at the start does not count, so a run can continue from
+        where an event stopped it.
+    limits : bool or dict of str to (lower, upper), optional
+        True for the limits of the description, or those of rows and swings, as in `Mechanism.at`. The run
+        stops at a limit; at once if it starts there and moves beyond it.
+    voltage : callable, (K,) array_like or Voltage, optional
+        ``voltage(t, now)`` returns the voltages (K,) of the motors in the order of the description, and
+        torques for plain sources of torque; ``now.current`` (K,) are their currents. Or a controller of
+        `kic.controllers` that gives voltages, or constant voltages; or a `Voltage`, which has currents at
+        the start. Rotors, damping and circuits are then included, and efforts are added. None: the motors
+        are ignored.
+    integrator : str or Integrator
+        Method of integration, such as "DOP853", or "Radau" for stiff motions; an `Integrator` has
+        tolerances, too, and states whether to stop at contacts that open and at change points.
+
+    Returns
+    -------
+    Simulation
+        Times, coordinates, rates, accelerations, efforts and states as arrays, with the energy balance;
+        for motors currents, voltages and torques. A run interrupted by Ctrl-C keeps its results up to the
+        last good state, and ``stopped`` states the interruption.
+
+    Raises
+    ------
+    InputError
+        If an argument has a wrong shape or type, the start is not closed, or voltages are given without
+        motors or with dry friction in motors.
+    SimulationError
+        If the run cannot continue: efforts, voltages or events that are not finite, inconsistent
+        prescribed motions, steps that become too small, or loops that are singular or cannot close.
+
+    Notes
+    -----
+    Circuits are fast. If L/R is far below the time scale of the motion, "Radau" and "LSODA" take longer
+    steps. Alternatively remove the inductance, ``m.replace("M", inductance=0.0)``, so that the current
+    follows at once.
+
+    A run in coordinates of an orientation, angular velocities or Euler angles, does not pass change
+    points.
+
+    Every error during the run carries the run so far as ``simulation``, with its last good state at the
+    end. This includes exceptions of the user's functions, which propagate unchanged. The partial run can
+    be saved and continued. Changes that functions make to ``now`` have no effect on the run.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> run = m.simulate(2.0)
+    >>> bool(abs(run.energy.residual).max() < 1e-7)
+    True
+
+    Switch on a motor at the crank:
+
+    >>> circuit = {"resistance": 0.5, "inductance": 1e-3, "torque_constant": 0.02}
+    >>> driven = m.add(kic.Motor("M", ["A"], ratios=[30.0], inertia=1e-5, **circuit))
+    >>> run = driven.simulate(0.2, voltage=[6.0])
+    >>> run.current.shape, bool(run.energy.electrical[-1] > run.energy.heat[-1])
+    ((1001, 1), True)
+
+    Sample a controller of two motors every millisecond, with a delay and limited torques:
+
+    >>> law = lambda t, now: [-now.qd[0], 0.5]
+    >>> sampled = kic.controllers.Sampled(law, 1e-3, delay=2e-4, effort_limits={"A": 2.0})
+    >>> run = m.simulate(0.1, controller=sampled, actuators=["A", "D"])
+    >>> run.control.effort.shape, run.actuator_power.shape
+    ((100, 2), (101, 2))
+    """
     start = mechanism.at() if near is None else near
     model = mechanism._model
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels

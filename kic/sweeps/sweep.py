@@ -48,7 +48,74 @@ def sweep(
     progress: bool | None = None,
     units: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """Evaluate metrics over a grid; see `Mechanism.sweep`."""
+    """Evaluate metrics over a grid of inputs or task coordinates.
+
+    An open chain in its own coordinates reaches all cells. Otherwise each cell is closed from a
+    neighbour, beginning with the cell nearest to the start that can be reached, by the continuation of
+    `Mechanism.at`. The map therefore shows one assembly, that of the start, up to dead centres. Cells
+    beyond are not reached and have a reason. If paths around a hole in the grid lead to different
+    assemblies, the map has a seam between them. The result depends on the grid and the start alone, not
+    on the executor or the chunks.
+
+    Parameters
+    ----------
+    grid : dict of str to array_like
+        Inputs of `Mechanism.at`, as many as degrees of freedom: joints or rows, lists of monotonic values
+        for axes, and single values for fixed inputs. The orientation of a body is given by its Euler
+        angles, such as "platform.euler_xyz.1", "platform.euler_xyz.2" and "platform.euler_xyz.3".
+    of : callable, str, or dict or list of them
+        Metrics: functions of a `Configuration` with a batch of n members that return n numbers, or a dict
+        of several by name; metrics of `kic.metrics`; names of rows with a value ("tip.x"); or
+        "transmission", "min_singular_value", "static_effort" for those of `kic.metrics` without
+        arguments. The keys of a dict name the metrics; a metric with the name of an axis must equal it.
+    near : Configuration, optional
+        One configuration, the start of the branch; by default the reference configuration. Open chains in
+        their own coordinates need no start.
+    limits : bool or dict of str to (lower, upper), optional
+        True for the limits of the description, or those of rows, as in `Mechanism.at`; cells beyond them
+        are not reached, nor passed through.
+    executor : concurrent.futures.Executor, optional
+        A `ThreadPoolExecutor`, a `ProcessPoolExecutor`, Dask's ``client.get_executor()``, an
+        `MPIPoolExecutor`. Processes must be able to import the metrics: functions of an installed module,
+        metrics of `kic.metrics`, or names. If cloudpickle is installed, as with Dask, lambdas and
+        functions of the session are sent too. By default the sweep runs serially in this process.
+    chunk : int, optional
+        Number of cells in a job, 1024 by default.
+    progress : bool, optional
+        Show a progress bar on stderr; by default if stderr is a terminal and the sweep is long.
+    units : dict of str to str, optional
+        Units of your own metrics, for labels.
+
+    Returns
+    -------
+    Sweep
+        Values, `reached` and `reasons` over the grid; ``plot()``. A sweep interrupted by Ctrl-C keeps its
+        results, and ``stopped`` states the interruption.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        If the grid is invalid, a name is unknown, the number of inputs differs from the degrees of
+        freedom, metrics have another shape or cannot be imported by other processes, or the start is a
+        batch or belongs to another mechanism.
+    ConfigurationError
+        If no cell can be reached from the start.
+
+    Notes
+    -----
+    Configurations where a metric raises `SingularError` or a similar member error are NaN with their
+    reason. Any other error ends the sweep and carries the results so far as ``sweep``.
+
+    Examples
+    --------
+    >>> arm = kic.load("horn-two-link")
+    >>> turn = np.linspace(-3, 3, 7)
+    >>> s = arm.sweep({"shoulder": 0.0, "elbow": turn}, kic.metrics.manipulability("tip.x", "tip.y"))
+    >>> bool(np.allclose(s["manipulability"], np.abs(np.sin(turn))))
+    True
+    >>> arm.sweep({"shoulder": 0.0, "elbow": turn}, "static_effort")["static_effort"].shape
+    (7,)
+    """
     model = mechanism._model
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,11 +15,12 @@ from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, at_times, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import difference, integrate
+from kic.mechanism import Mechanism
 from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
-from kic.operational_space.redundancy import RedundancyTask, resolve, tree_rates
+from kic.operational_space.redundancy import RedundancyTask, resolve_redundancy, tree_rates
 from kic.operational_space.secondary_objectives import NullSpaceMotion
 from kic.operational_space.weighting import Damping, Weight
 from kic.plotting.figures import Picture
@@ -199,21 +200,82 @@ class TrackingResult(Printable, Tabular, Animated):
         return sheet
 
 
-def follow(
-    model: CompiledModel,
-    path: Any,
+def track(
+    mechanism: Mechanism,
+    path: Mapping[str, Any] | Any,
     t: Any,
-    near: Configuration | None,
-    weight: Weight,
-    secondary: Any,
-    damping: Damping,
-    gain: Any,
-    exact: bool,
-    wrt: str | Iterable[str] | None,
-    tolerance: float,
+    *,
+    near: Configuration | None = None,
+    criterion: Weight = "minimum norm",
+    secondary: Any = None,
+    damping: Damping = None,
+    gain: float = 0.0,
+    exact: bool = True,
+    wrt: str | Iterable[str] | None = None,
+    tolerance: float = 1e-10,
     limits: Limits = None,
 ) -> TrackingResult:
-    """Follow a path; see `Mechanism.track`."""
+    """Follow a path in time with a task, and resolve redundancy if the task has fewer rows.
+
+    The rates q̇ of `Configuration.resolve_redundancy` are integrated by the method of Dormand and Prince
+    of order 8, with closed loops. At every time of `t` the configuration is corrected to the path, so
+    that the task does not drift; the coordinates may, see `TrackingResult.drift`. `prepare` provides the
+    same rates step by step, for a control loop.
+
+    Parameters
+    ----------
+    path : Trajectory, or dict of str to callable or array_like
+        The task: a trajectory of `kic.trajectory`; or, for rows with a value ("flange", "tip.x") or
+        bodies, a trajectory, a function of time that returns values, (values, rates) or (values, rates,
+        accelerations), or samples (n, ..., P) at the times, interpolated by a spline of fifth degree. A
+        function that returns values alone is differentiated by a complex step and must accept complex
+        times. For a body, a SciPy `RigidTransform` or `Rotation` of n members, its displacement from the
+        reference configuration; a function that returns such an object with its rates; or a rotation made
+        by `kic.trajectory.rotation`.
+    t : (n,) array_like
+        Times.
+    near : Configuration, optional
+        Start, one configuration or a batch, near the path; by default the reference configuration.
+    criterion, secondary, damping
+        As in `Configuration.resolve_redundancy`. A callable receives a configuration of the batch and, at
+        the end, one whose first axis is time.
+    gain : float
+        Feedback of the task's error between the times, 1/time: u̇ = u̇ of the path + gain · error.
+    exact : bool
+        True to correct configurations to the path at each time; otherwise only `gain` reduces errors.
+        With damping the correction is limited.
+    wrt
+        As in `Configuration.resolve_redundancy`.
+    tolerance : float
+        Relative tolerance of the integration.
+    limits
+        As in `at`; a configuration beyond them is an error with its `time`.
+
+    Returns
+    -------
+    TrackingResult
+        Configurations, rates, errors, damping; `drift`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, InertiaError
+        As `Configuration.resolve_redundancy`; also for times that do not increase, an invalid path, or
+        rates that contradict the values.
+    SingularError
+        If the task becomes singular and there is no damping; it has the `time`.
+    ConfigurationError
+        If the path is out of reach or beyond limits; it has the `time`.
+
+    Examples
+    --------
+    >>> m = kic.load("three-link-arm")
+    >>> c = m.at([0.4, 0.5, 0.6])
+    >>> x = c.value("frame3.x")
+    >>> f = m.track({"frame3.x": lambda t: x - 0.1 * np.sin(t)}, np.linspace(0, 2 * np.pi, 9), near=c)
+    >>> f.qd.shape, bool(abs(f.error).max() < 1e-12)
+    ((9, 3), True)
+    """
+    model = mechanism._model
     model.require_real("Following a path", "Use Configuration.resolve_redundancy().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
@@ -224,7 +286,7 @@ def follow(
     task_path = TaskPath(model, path, times)
     MotionLimits(model, limits)  # raises for an invalid argument before the integration
     start, around = initial_states(model, near)
-    follower = _PathFollower(model, task_path, weight, secondary, damping, wrt)
+    follower = _PathFollower(model, task_path, criterion, secondary, damping, wrt)
     shape = broadcast_batches(
         near=around, path=task_path.batch, criterion=follower.f.weighting.batch, **follower.aim.batches
     )
@@ -248,14 +310,22 @@ def follow(
         else np.zeros((*whole, len(follower.f.rows)))
     )
     rates = [np.broadcast_to(task_path.rates(x), (*shape, error.shape[-1])) for x in times.tolist()]
-    motion: dict[str, Any] = dict.fromkeys(("udd", "uddd", "qd"))
-    motion["ud"] = np.stack(rates) + gain * error
+    velocity, acceleration = np.stack(rates) + gain * error, None
     bends = [task_path.accelerations(x) for x in times.tolist()]
     known = exact and damping is None and not follower.aim.has_callable
     if known and all(a is not None for a in bends):
-        motion["udd"] = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
+        acceleration = np.stack([np.broadcast_to(a, rates[0].shape) for a in bends if a is not None])
     with at_times(times):
-        r = resolve(c, task_path.names, motion, weight, "consistent", secondary, damping, wrt, "raise")
+        r = resolve_redundancy(
+            c,
+            task_path.names,
+            velocity,
+            acceleration,
+            criterion=criterion,
+            secondary=secondary,
+            damping=damping,
+            wrt=wrt,
+        )
     return TrackingResult(times, c, r.rows, r.coordinates, r.qd, r.qdd, error, r.damping)
 
 

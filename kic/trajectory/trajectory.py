@@ -13,7 +13,7 @@ from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import motor_unit, power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, at_times, invalid, short_repr
-from kic.joint_forces.force_table import force_table
+from kic.joint_forces.force_table import tabulate_forces
 from kic.joint_forces.joint_forces import JointForces
 from kic.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
@@ -338,7 +338,7 @@ class SampledMotion(Tabular, Animated):
         c, (_, qd, qdd, _) = self.configuration, self.motion
         axis = TableAxis("t", self.t, model_of(c).description.units.time)
         with at_times(self.t):
-            return force_table(c, qd, qdd, of, self.wrt, self.applied, actuators, transmission, axis)
+            return tabulate_forces(c, qd, qdd, of, self.wrt, self.applied, actuators, transmission, axis)
 
     def plot(
         self,

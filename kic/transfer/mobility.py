@@ -17,6 +17,7 @@ import numpy as np
 from kic.description.spins import HELD, find_spins
 from kic.errors import counted, either
 from kic.numerics.display import Hinting
+from kic.numerics.registration import with_methods
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.finite_mobility import (
@@ -33,7 +34,7 @@ from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
 from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_sentence
 
 if TYPE_CHECKING:
-    from kic.analysis.input_sets import IndependentSets
+    from kic.analysis import input_sets as _input_sets
     from kic.configuration import Configuration
     from kic.transfer.compiled_model import CompiledModel
 
@@ -45,6 +46,7 @@ SCALE = "an ordinary one"
 LISTED_MAX = 6
 
 
+@with_methods
 class Mobility(Hinting):
     """Mobility account of a mechanism, made by `Mechanism.mobility` and printed as a paragraph.
 
@@ -98,6 +100,9 @@ class Mobility(Hinting):
     'D'). All motion is in one plane, normal (0, 0, 1); other conditions hold identically.
     """
 
+    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
+        independent_sets = _input_sets.independent_sets
+
     def __init__(
         self, model: CompiledModel, state: np.ndarray, configuration: Configuration | None = None
     ) -> None:
@@ -114,54 +119,6 @@ class Mobility(Hinting):
         """Closure conditions of each cut joint, coupling, fixed distance and closed contact, as a copy."""
         owners = self._transfer.owners
         return {name: owners.count(name) for name in dict.fromkeys(owners)}
-
-    def independent_sets(
-        self,
-        configuration: Configuration | None = None,
-        *,
-        of: str | Iterable[str] | None = None,
-        count: int = 10,
-    ) -> IndependentSets:
-        """Find sets of coordinates that can drive the mechanism, the best conditioned first.
-
-        Parameters
-        ----------
-        configuration : Configuration, optional
-            A configuration, or a batch whose worst member counts; unsolved members are ignored. By default
-            that of this account.
-        of : str or list of str, optional
-            Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-            candidate. By default the coordinates of all joints, including cut joints, and distances that are
-            coordinates or actuators. Rows without a value, such as angular velocities of spherical joints,
-            are used only for degrees of freedom that no other row determines.
-        count : int
-            Largest number of sets.
-
-        Returns
-        -------
-        IndependentSets
-            Iterable of sets, with a flag that is True if all sets were tried.
-
-        Raises
-        ------
-        UnknownNameError, InputError
-            If a name does not exist, there are too few candidates or no solved member, or the mechanism
-            cannot move.
-        SingularError
-            If the configuration is a bifurcation, or no set of the candidates can drive the mechanism.
-
-        Examples
-        --------
-        >>> m = kic.load("four-bar")
-        >>> turn = m.path({"A": np.linspace(1, 1 + 2 * np.pi, 100)})
-        >>> best = m.mobility().independent_sets(turn)[0]
-        >>> best.names, round(best.worst, 2)
-        (('A',), 0.58)
-        """
-        from kic.analysis.input_sets import independent_sets
-
-        at = self._configuration if configuration is None else configuration
-        return independent_sets(self._model, at, of, count)
 
     @cached_property
     def _closure(self) -> Closure:

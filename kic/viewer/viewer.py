@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -314,15 +314,85 @@ def view(
     proxy: str | None = None,
     visuals: str | os.PathLike[str] | None = None,
     meshes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
-    page: Page | None = None,
 ) -> Viewer:
-    """Show a mechanism, a configuration or a motion in the browser; see `Configuration.view`.
+    """Show a configuration or a motion in an interactive viewer, in the browser or inline in Jupyter.
 
-    `page` is a result of `serve` for a server that is already running.
+    Sliders set the coordinates, parts are dragged, and motions are played. The page is served by this
+    process and needs no network. Only the address `url` of the viewer, which has a token, opens it. It
+    requires the extra ``view``.
+
+    Parameters
+    ----------
+    fps, speed
+        As in `animate`; ignored for one configuration.
+    trace : str or list of str, optional
+        Points, frames, centres of mass and bodies whose curves are shown.
+    host : str
+        Address at which the page is served; by default only this computer can open it. "0.0.0.0", or "::"
+        for IPv6, allows everyone who has the token, with a warning.
+    port : int
+        Port of the page; the next free port if it is in use.
+    proxy : str, optional
+        Address at which a proxy serves the page, such as "https://hub.org/user/me/proxy/{port}". A
+        forwarded port (``ssh -L``) needs no proxy.
+    visuals : path, optional
+        URDF, SDF or MJCF file from which the mechanism was read; its visual meshes are shown too. The
+        panel names the meshes that are not shown. MJCF requires the extra ``mujoco``.
+    meshes : path or list of paths, optional
+        Directories of mesh files outside that of the file, or of its ROS or Gazebo package. Files
+        elsewhere are not read.
+
+    Returns
+    -------
+    Viewer
+        With `url`, `show` (another configuration), `save` (a replay as HTML), `wait` and `stop`.
+
+    Raises
+    ------
+    MissingExtraError
+        If viser is not installed.
+    ModelFileError
+        If the file of the visual meshes cannot be read.
+    InputError
+        As `animate`; also if the host is not an address of this computer, or the proxy is not the address
+        of a page.
+
+    Examples
+    --------
+    >>> turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 100)})
+    >>> viewer = turn.view(trace="tip")  # doctest: +SKIP
+    >>> viewer.wait()  # doctest: +SKIP
     """
+    return open_viewer(motion, lambda: serve(host, port, proxy), fps, speed, trace, visuals, meshes)
+
+
+def view_reference(
+    mechanism: Mechanism,
+    *,
+    trace: str | Iterable[str] = (),
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    proxy: str | None = None,
+    visuals: str | os.PathLike[str] | None = None,
+    meshes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+) -> Viewer:
+    """Show the mechanism in an interactive viewer; see `Configuration.view`."""
+    return view(
+        mechanism.at(), trace=trace, host=host, port=port, proxy=proxy, visuals=visuals, meshes=meshes
+    )
+
+
+def open_viewer(
+    motion: Any,
+    page: Callable[[], Page],
+    fps: float = 25,
+    speed: float = 1.0,
+    trace: str | Iterable[str] = (),
+    visuals: str | os.PathLike[str] | None = None,
+    meshes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+) -> Viewer:
+    """Show a configuration or a motion on a page, such as one that is already open; see `view`."""
     import_optional("viser", "view", VISER)
-    if isinstance(motion, Mechanism):
-        motion = motion.at()
     traces = names_of(trace, "trace")
     frames, t = motion, None
     if not isinstance(motion, Configuration) or motion.batch:
@@ -335,4 +405,4 @@ def view(
     for one, name in zip(folders, named, strict=True):
         if not os.path.isdir(name):
             raise invalid("meshes", "must be directories", one, "Give existing directories with mesh files.")
-    return Viewer(frames, t, fps, traces, page or serve(host, port, proxy), visuals, named)
+    return Viewer(frames, t, fps, traces, page(), visuals, named)

@@ -11,7 +11,7 @@ from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.assembly import Loop, LoopFrame, close_loops
+from kic.assembly import Loop, LoopFrame, closed_mechanism
 from kic.description.joint_types import JOINT_DOF, LOOP_TYPES
 
 Z = (0, 0, 1)
@@ -122,7 +122,7 @@ def test_limits_of_joints_with_several_coordinates_select_the_solution(types, li
     m = kic.Mechanism("arm", [kic.Body("arm"), kic.Body("slide")], joints)
     tip, eye = np.eye(4), np.eye(4)
     tip[0, 3], eye[0, 3] = 1.0, 0.125
-    made, remarks = close_loops(
+    made, remarks = closed_mechanism(
         m, [Loop("T", types[1], LoopFrame("arm", tip), LoopFrame("slide", eye), laws[1])]
     )
     assert not any("beyond" in remark for remark in remarks)
@@ -139,7 +139,7 @@ def test_joints_beyond_limits_that_no_solution_meets_are_named():
     laws = {"limits": (0.0, 1e-3), "stiffness": 1.0}
     ranges = {"A": (0.1, 0.1001), "B": (0.1, 0.1001)}
     m = replace(m, joints=tuple(replace(j, limits=ranges.get(j.name)) for j in m.joints))
-    _, remarks = close_loops(m, [Loop("T", "revolute", *ends, laws)])
+    _, remarks = closed_mechanism(m, [Loop("T", "revolute", *ends, laws)])
     (remark,) = (x for x in remarks if "beyond" in x)
     assert any(name in remark.partition(":")[2] for name in ("A", "B", "T"))
 
@@ -154,7 +154,7 @@ def gaps(turn: Rotation, tilt: Rotation) -> str:
     ball = kic.Joint("D", "spherical", ("ground", "ball"), (2, 0, 0))
     m = replace(m, bodies=(*m.bodies, kic.Body("ball")), joints=(*m.joints, ball))
     axis = tuple(turn.inv().apply([0, 0, 1]).tolist())
-    return close_loops(m, [Loop("T", "revolute", *ends, axis=axis)])[1][0].partition(";")[0]
+    return closed_mechanism(m, [Loop("T", "revolute", *ends, axis=axis)])[1][0].partition(";")[0]
 
 
 @pytest.mark.slow
@@ -215,7 +215,7 @@ def test_loops_that_are_not_finite_are_named():
         pose[0, 3] = number
         loop = Loop("tie", "revolute", LoopFrame("rocker", pose), LoopFrame("ground", np.eye(4)))
         with np.errstate(invalid="ignore"), raises(kic.ModelError, loop="tie"):
-            close_loops(m, [loop])
+            closed_mechanism(m, [loop])
 
 
 def test_loop_that_contradicts_itself_is_named():
