@@ -74,8 +74,8 @@ hand, cooperating robots                        a body in `of` or `wrt`; ``load(
 
 Packages
 --------
-A package imports only from lower layers, which are listed above it. The exceptions are short methods of
-`Configuration`, `Mechanism`, `Mobility` and evaluators, which delegate to higher layers.
+A package imports only from lower layers, which are listed above it. Packages above `mechanism` add methods to
+`Configuration` and `Mechanism`; `_METHODS` in `kic/__init__.py` lists them.
 
 ====================================  ==========================================================
 package                               contents

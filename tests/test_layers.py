@@ -1,15 +1,16 @@
-"""No package calls a higher one, except short methods of the user's types that import it lazily.
+"""No package calls a higher one.
 
-import-linter enforces the order of the packages (`pyproject.toml`). This test reads what it cannot see: place
-and length of functions with lazy imports, imports by string, and calls through objects of a type that only
-type checkers import.
+import-linter enforces the order of the packages (`pyproject.toml`). This test reads what it cannot see:
+imports by string, calls through objects of types that are imported for type checkers, and registered methods.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,12 @@ from layers import layers
 import kic
 
 ROOT = Path(kic.__file__).parent
-# modules whose classes may delegate upward, in methods of at most this many statements
-DELEGATING = {
-    ROOT / f"{name}.py" for name in ("configuration", "mechanism", "evaluator", "transfer/mobility")
-}
-STATEMENTS_MAX = 3
-
 ANY_MODULE = "import_module"
-# modules that are named by data: optional packages, and kernels for the process that compiles
+# modules that are named by data: optional packages, kernels for the process that compiles, registered methods
 BY_NAME = {
     "kernels.second_process.serve: import_module",
     "numerics.optional.import_optional: import_module",
+    "numerics.registration.Registered.load: import_module",
 }
 
 
@@ -87,18 +83,6 @@ def nodes(path: Path) -> list[tuple[str, ast.AST]]:
     return found
 
 
-def is_delegate(path: Path, owner: str) -> bool:
-    """Return True for a short method of a class of the user's types."""
-    *classes, name = owner.split(".")
-    if path not in DELEGATING:
-        return False
-    for around, node in nodes(path):
-        if around == owner and isinstance(node, ast.FunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            return len(classes) == 1 and name == node.name and len(body) <= STATEMENTS_MAX
-    return False
-
-
 def type_only(tree: ast.Module) -> set[ast.AST]:
     """Return the nodes of modules and classes that only type checkers execute."""
     scopes = [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef))]
@@ -136,7 +120,7 @@ def calls_upward() -> Iterator[str]:
                     continue
                 if node in hidden:
                     borne |= methods(home, imports)
-                elif not is_delegate(path, owner):
+                else:
                     yield f"{name}.{owner}: {home}"
         for owner, node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -146,15 +130,43 @@ def calls_upward() -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_only_short_methods_of_the_users_types_call_higher_layers() -> None:
+def test_no_module_calls_higher_layers() -> None:
     assert set(calls_upward()) == BY_NAME
 
 
-def test_every_package_has_a_layer() -> None:
-    names = {p.relative_to(ROOT).parts[0].removesuffix(".py") for p in paths()}
-    assert names == set(layers())
+def registered() -> Iterator[tuple[str, str, str, str]]:
+    """Yield class, method, module below kic and function of every registered method."""
+    for cls, modules in kic._METHODS.items():
+        for home, names in modules.items():
+            for name, _, function in (entry.replace("@", "").partition(":") for entry in names.split()):
+                yield cls, name, home, function or name
 
 
-def test_tests_have_the_layout_of_the_package() -> None:
-    folders = {path.parent.name for path in (ROOT.parent / "tests").glob("*/test_*.py")}
-    assert folders - {"benchmarks"} == set(layers())
+@cache
+def declared() -> dict[str, dict[str, str]]:
+    """Return what classes declare for type checkers: by class and name, the function that is assigned."""
+    found: dict[str, dict[str, str]] = {}
+    for path in paths():
+        for cls in (n for n in module(path).body if isinstance(n, ast.ClassDef)):
+            hidden = [n for n in cls.body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+            for node in (one for block in hidden for one in block.body):
+                if isinstance(node, ast.Assign):
+                    name = ast.unparse(node.targets[0])
+                    found.setdefault(cls.name, {})[name] = ast.unparse(node.value).partition(".")[2]
+    return found
+
+
+def test_registered_methods_are_declared_for_type_checkers() -> None:
+    properties = {"prepare", "export"}
+    table: dict[str, dict[str, str]] = {}
+    for cls, name, _, function in registered():
+        if name not in properties:
+            table.setdefault(cls, {})[name] = function
+    assert declared() == table
+
+
+def test_registered_methods_are_functions_of_their_modules() -> None:
+    for _, _, home, function in registered():
+        found = getattr(import_module(f"kic.{home}"), function)
+        assert inspect.isfunction(found)
+        assert found.__module__ == f"kic.{home}"
