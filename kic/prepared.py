@@ -171,7 +171,7 @@ class Evaluators(Questions):
 
 
 def prepare(mechanism: Mechanism) -> Evaluators:
-    """Namespace of questions for hot loops: its methods return evaluators on plain arrays.
+    """Return the questions for hot loops: their methods return evaluators on plain arrays.
 
     All names are resolved once. Call an evaluator with a state (..., S), see `Configuration.state`, and
     the motion that the question needs.

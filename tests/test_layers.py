@@ -170,3 +170,13 @@ def test_registered_methods_are_functions_of_their_modules() -> None:
         found = getattr(import_module(f"kic.{home}"), function)
         assert inspect.isfunction(found)
         assert found.__module__ == f"kic.{home}"
+
+
+def test_every_package_has_a_layer() -> None:
+    names = {p.relative_to(ROOT).parts[0].removesuffix(".py") for p in paths()}
+    assert names == set(layers())
+
+
+def test_tests_have_the_layout_of_the_package() -> None:
+    folders = {path.parent.name for path in (ROOT.parent / "tests").glob("*/test_*.py")}
+    assert folders - {"benchmarks"} == set(layers())

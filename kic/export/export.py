@@ -428,7 +428,7 @@ class Exports(Questions):
 
 
 def export(mechanism: Mechanism) -> Exports:
-    """Namespace of questions for C, FMI, CasADi, JAX, PyTorch, SymPy and NumPy, and of motor maps.
+    """Return the questions for C, FMI, CasADi, JAX, PyTorch, SymPy and NumPy, and for motor maps.
 
     Each method returns a question; its methods `to_c`, `to_casadi`, … convert it for a target.
 
