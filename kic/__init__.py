@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from kic.description.couplings import Coupling as Coupling
     from kic.description.motors import Motor as Motor
     from kic.description.parts import (
+        Angle as Angle,
         Body as Body,
         CenterOfMass as CenterOfMass,
         Distance as Distance,
@@ -187,7 +188,7 @@ _NAMES = {
     "description.contacts": "Contact",
     "description.couplings": "Coupling",
     "description.motors": "Motor",
-    "description.parts": "Body CenterOfMass Distance Force Frame Joint Moment Point Spring",
+    "description.parts": "Angle Body CenterOfMass Distance Force Frame Joint Moment Point Spring",
     "description.units": "Units",
     "dynamics.dynamics": "Dynamics",
     "errors": (

@@ -148,12 +148,13 @@ class _Residuals:
         for name, terms, value in couplings:
             items += coupling_items(tree, terms.items(), value)
             names.append(name)
-        self.size = len(names)
-        constant = tuple((row, -1.0) for row in range(self.size, self.size + len(facing)))
-        items, self.owners = items + facing, np.array(names + facing_names, dtype=object)
-        self.rows = replace(plain_rows(tree, items), offsets=(*offsets, *constant))
+        constant = tuple((row, -1.0) for row in range(len(names), len(names) + len(facing)))
+        every = np.array(names + facing_names, dtype=object)
+        items, self.select = items + facing, np.flatnonzero(every != "")
+        self.size, self.owners = len(self.select) - len(facing), every[self.select]
+        self.rows = replace(plain_rows(tree, items), offsets=(*offsets, *constant), select=self.select)
         self.query = output_query(tree, self.rows, 1)
-        item_of = self.rows.item_of
+        item_of = self.rows.item_of[self.select]
         kinds = self.rows.kinds[item_of]
         self.is_length, self.is_cosine = LENGTH[kinds], COSINE[kinds]
         self.row_scale = row_scales(tree, self.rows, self.length)
@@ -167,7 +168,7 @@ class _Residuals:
         """Return scaled residuals (B, n) at states (B, S), and their derivatives (B, n, M)."""
         self.evaluations += len(states)
         values, G = self.query.arrays(states)
-        values = self.rows.complete(values.copy())
+        values, G = self.rows.complete(values.copy())[:, self.select], G[:, self.select]
         return values / self.row_scale, G / self.row_scale[:, None] * self.step_scale
 
     def moved(self, states: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -561,7 +562,7 @@ def close_loops(
 
     Damped Gauss–Newton steps start from `near`, or else from the described configuration, then from zero
     coordinates clipped to the joint limits, and then from samples within them; the nearest of the first
-    solutions is taken. Closed loops, couplings, closed contacts and fixed distances are maintained.
+    solutions is taken. Closed loops, couplings, closed contacts and fixed measures are maintained.
 
     Parameters
     ----------
@@ -833,6 +834,13 @@ def described_at(
         ),
         joints=tuple(joints),
         points=tuple(replace(p, at=there.point(p.body, p.at)) for p in mechanism.points),
+        distances=tuple(
+            replace(d, axis=there.vector(mechanism._bodies_of(d)[1], d.axis)) for d in mechanism.distances
+        ),
+        angles=tuple(
+            replace(a, axis=there.vector(a.bodies[0], a.axis), axis2=there.vector(a.bodies[1], a.axis2))
+            for a in mechanism.angles
+        ),
         frames=tuple(
             replace(
                 f, origin=there.point(f.body, f.origin), axes=tuple(there.vector(f.body, e) for e in f.axes)

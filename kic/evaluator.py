@@ -399,7 +399,7 @@ class Tables(Evaluator[Results]):
         self._none = _empty((1, 0))
         # only states of this shape take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not program.cut_joints
-        hot = hot and (rows is None or rows.rows is None or not rows.rows.euler)
+        hot = hot and (rows is None or rows.rows is None or not (rows.rows.euler or rows.rows.directed))
         self._one = (self._size,) if hot else None
         # states and arguments of completed calls; taking and returning is atomic
         self._spare: list[tuple[np.ndarray, list[Any]]] = []

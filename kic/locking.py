@@ -12,7 +12,7 @@ from kic.assembly import default_coordinates, described_at, displacements, state
 from kic.configuration import Configuration, flat_states
 from kic.description.description import Part
 from kic.description.joint_types import BALL_TYPES
-from kic.description.parts import Body, Distance, Joint, Point
+from kic.description.parts import Body, Joint, Measure, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.units import coordinate_units, row_unit
 from kic.description.validation import GROUND
@@ -31,20 +31,22 @@ _LOCKS = "_locks"
 # attribute of a mechanism without locks: spins whose hinges are locked by `hold_spins`
 _SPINS = "_spins"
 # kinds of parts that can be locked
-_KINDS = "joints", "distances", "points", "bodies"
+# fields of a distance or an angle that is locked
+_FIXED: dict[str, Any] = {"fixed": True, "limits": None, "effort_limits": None, "rate_limits": None}
+_KINDS = "joints", "distances", "angles", "points", "bodies"
 # largest difference between values of dependent locks that are consistent
 CONSISTENT_RTOL = 1e-9
 
 
 def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) -> Mechanism:
-    """Return the mechanism with joints, distances, and rows of points and bodies fixed at values.
+    """Return the mechanism with joints, distances, angles, and rows of points and bodies fixed.
 
     Parameters
     ----------
     values : dict of str to array_like, or names
-        Values of joints, distances, points, and rows such as "tip.x" or "hand.angle", as in `at`. Names
-        alone are fixed in the reference configuration, without a solution: also bodies as a whole, and
-        angular velocities, all or two of a body. Rows that cannot move are locked without effect. The
+        Values of joints, distances, angles, points, and rows such as "tip.x" or "hand.angle", as in `at`.
+        Names alone are fixed in the reference configuration, without a solution: also bodies as a whole,
+        and angular velocities, all or two of a body. Rows that cannot move are locked without effect. The
         remaining coordinates, including orientations of free and spherical joints, keep their values in
         the new reference configuration. Displacements and rotations are measured from it, and the axes
         of spherical and free joints turn with their first bodies.
@@ -121,7 +123,7 @@ def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) 
             joints, ratios = zip(*terms, strict=True)
             made = made.replace(name, joints=joints, ratios=ratios, gears=None, belt=None, pitch_point=None)
     for name in locked:
-        made = made.replace(name, **({"type": "fixed"} if name in base._joints else {"fixed": True}))
+        made = made.replace(name, **({"type": "fixed"} if name in base._joints else _FIXED))
     made = made.add(*_guides(base, rows)) if rows else made
     if made.dof != len(left):
         message = (
@@ -145,7 +147,7 @@ def unlock(mechanism: Mechanism, names: str | Iterable[str] | None = None) -> Me
     Parameters
     ----------
     names : str or list of str, optional
-        Joints and distances; by default all that are locked.
+        Joints, distances and angles; by default all that are locked.
 
     Returns
     -------
@@ -227,7 +229,7 @@ def hold_spins(mechanism: Mechanism) -> Mechanism:
 
 def _is_fixed(part: Part) -> bool:
     """Return True for a part that cannot move."""
-    if isinstance(part, Distance):
+    if isinstance(part, Measure):
         return part.fixed
     return part.body == GROUND if isinstance(part, Point) else isinstance(part, Joint) and not part.dof
 

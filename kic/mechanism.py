@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kic.description.couplings import Coupling
     from kic.description.motors import Motor
     from kic.description.parts import (
+        Angle,
         Body,
         CenterOfMass,
         Distance,
@@ -79,7 +80,7 @@ class Mechanism(Printable, MechanismDescription):
     ----------
     name : str
         Short name.
-    bodies, joints, points, distances, forces, moments, springs : sequences
+    bodies, joints, points, distances, angles, forces, moments, springs : sequences
     couplings, contacts, motors, frames, centers : sequences
         Parts, each sequence of one kind. All names share one namespace, and ``ground`` is the fixed world.
     gravity : (3,) float, optional
@@ -90,13 +91,13 @@ class Mechanism(Printable, MechanismDescription):
         among them. Inputs are met exactly, dropped conditions within the tolerance. Files without a tolerance
         are read with ten times the residual of redundant conditions along the motion, if that is rounding.
     coordinates : sequence of str, optional
-        Joints and distances that are the default coordinates; by default all joints that move, in their
-        order. The attribute is the tuple of single coordinates, as in `Configuration.coordinates`.
+        Joints, distances and angles that are the default coordinates; by default all joints that move, in
+        their order. The attribute is the tuple of single coordinates, as in `Configuration.coordinates`.
     actuators : sequence of str, optional
-        Joints, distances, or rows of points and bodies, where efforts act; by default the coordinates. There
-        may be more or fewer than degrees of freedom. Drawings mark them, and `joint_forces`, `distribute`,
-        `internal_loads`, static efforts and reports use them by default. The attribute is the tuple of single
-        rows.
+        Joints, distances, angles, or rows of points and bodies, where efforts act; by default the
+        coordinates. There may be more or fewer than degrees of freedom. Drawings mark them, and
+        `joint_forces`, `distribute`, `internal_loads`, static efforts and reports use them by default. The
+        attribute is the tuple of single rows.
     info : dict of str to str, or results.Info
         Texts: `title`, a headline; `about`, a description; `source` of the data; and `drawing`, the reference
         configuration. The attribute is an `Info`.
@@ -158,6 +159,7 @@ class Mechanism(Printable, MechanismDescription):
             *,
             points: Iterable[Point] = (),
             distances: Iterable[Distance] = (),
+            angles: Iterable[Angle] = (),
             forces: Iterable[Force] = (),
             moments: Iterable[Moment] = (),
             springs: Iterable[Spring] = (),

@@ -92,9 +92,18 @@ def equilibrium_residual(
         push(a.body, pa, pull)
         push(b.body, pb, -pull)
     for name, load in zip(f.ties, f.tie_load, strict=True):
-        if name in m._fixed_distances:  # couplings act in joints
+        if name in m._fixed_angles:
+            (a, b), measure = m[name].bodies, m[name]
+            about = np.cross(rotated(c, a, measure.axis), rotated(c, b, measure.axis2))
+            about *= load / np.linalg.norm(about)
+            push(a, np.zeros(3), np.zeros(3), -about)
+            push(b, np.zeros(3), np.zeros(3), about)
+        elif name in m._fixed_distances:  # couplings act in joints
             a, b = (points[x] for x in m[name].points)
             pa, pb = placed(c, a.body, a.at), placed(c, b.body, b.at)
+            if m[name].axis is not None:  # from the foot of the perpendicular
+                u = rotated(c, b.body, m[name].axis)
+                pb = pb + (pa - pb) @ u * u / (u @ u)
             along = load * (pb - pa) / np.linalg.norm(pb - pa)
             push(a.body, pa, -along)
             push(b.body, pb, along)

@@ -147,11 +147,10 @@ class Frames:
             return [[dot(x, np.array(item.extra)) for x in self.turning[b]]]
         if kind == lay.ANGLE:
             return [angle(*before[-2:])]
-        if kind == lay.ARCSINE:
-            squares = [
-                [leibniz(np.multiply, y, y, k) for k in range(len(y))] for y in (before[-4], before[-3])
-            ]
-            return [angle(before[-1], root(total(squares)))]
+        if kind in (lay.ARCSINE, lay.NORM):
+            pair = before[-4:-2] if kind == lay.ARCSINE else before[-2:]
+            norm = root(total([[leibniz(np.multiply, y, y, k) for k in range(len(y))] for y in pair]))
+            return [angle(before[-1], norm) if kind == lay.ARCSINE else norm]
         if kind == lay.DIRECTION:
             return components(self.direction(b, item.local_b))
         if kind == lay.DOT1:

@@ -606,6 +606,7 @@ OWN: dict[str, dict[str, Any]] = {
     "Contact": {"name": "c", "type": "soft", "bodies": ("ground", "b"), "at": (0, 0, 0), "normal": (0, 0, 1),
                 "friction": 0.5, "torsion": 0.1},
     "Coupling": {"name": "c", "joints": ("A", "B"), "gears": (1.0, 2.0), "pitch_point": (0, 0, 0)},
+    "Angle": {"name": "a", "bodies": ("A", "B"), "axis": (1, 0, 0), "axis2": (0, 1, 0), "fixed": True},
     "Distance": {"name": "d", "points": ("A", "B"), "fixed": True},
     "Force": {"name": "f", "point": "p", "force": (0, 0, 1), "axes": "body"},
     "Moment": {"name": "f", "body": "p", "moment": (0, 0, 1), "axes": "body"},

@@ -11,6 +11,8 @@ from kic.kernels import layout as lay
 STEP = 1e-40
 # central differences of sixth order
 OFFSETS, WEIGHTS = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60
+# directions of the angle of random trees
+TILTED = (1.0, 2.0, -1.0), (2.0, 1.0, 0.5)
 
 
 def random_body(rng: np.random.Generator, name: str) -> kic.Body:
@@ -82,7 +84,12 @@ def random_tree(
         bodies,
         joints,
         points=points,
-        distances=[kic.Distance("gap", (last, "post"))],
+        distances=[
+            kic.Distance("gap", (last, "post")),
+            kic.Distance("off", (last, "post"), axis=(1, 2, 3)),
+            kic.Distance("beside", ("post", last), axis=(1, -1, 2)),
+        ],
+        angles=[kic.Angle("tilt", (names[1], points[-2].body if len(kinds) > 1 else "ground"), *TILTED)],
         gravity=tuple(rng.normal(size=3)),
         **extra,
     )

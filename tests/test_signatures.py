@@ -46,7 +46,7 @@ WORDS = {
     ],
     # ranges of positions; bounds of other quantities have the name of the quantity
     "limits": [
-        "kic.DHRow", "kic.Distance", "kic.Joint", "kic.JointLimits",
+        "kic.Angle", "kic.DHRow", "kic.Distance", "kic.Joint", "kic.JointLimits",
         *(f"kic.Mechanism.{name}" for name in
           ("assembly_modes", "at", "find_equilibrium", "path", "simulate", "sweep", "track")),
         "kic.results.ExportedMap.to_polynomial", "kic.results.ExportedMap.to_table",

@@ -74,6 +74,8 @@ class Parameters:
             why = f"closure_tolerance = {t.tolerance:g} allows rounded dimensions"
         elif closure._round or (t.system.levers[t.system.rows.item_of[t.system.picked]] >= 1e9).any():
             why = "a given angle is not a sum of tree coordinates"
+        elif (t.system.rows.kinds == lay.NORM).any():
+            why = "a distance is from a line, which has no paths of complex values"
         elif (linear & ~slides & ~(turns & equal)).any():
             why = "a coupling has a ratio other than 1, or couples rotations with translations"
         if why:
@@ -85,8 +87,8 @@ class Parameters:
         named = min((row for _, row, _ in closure.held), default=t.size)
         self.turns = np.flatnonzero(turns)  # of all rows, closing couplings included
         self.angles = np.flatnonzero(turns[:named])
-        kinds = [t.system.rows.source[i].kind for i in t.system.rows.item_of[t.system.picked[:named]]]
-        self.distances = np.array([k for k, kind in enumerate(kinds) if kind == lay.DISTANCE], dtype=int)
+        kinds = t.system.rows.kinds[t.system.rows.item_of[t.system.picked[:named]]]
+        self.distances = np.flatnonzero(kinds == lay.DISTANCE)
         self.named = named
         self.poses: list[tuple[int, int, int]] = []  # first row of the point, of the turn, first parameter
         at = named

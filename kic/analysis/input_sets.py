@@ -222,12 +222,14 @@ def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.n
         # a free joint that is cut imposes no constraint
         names = tuple(j.name for j in moving if not (j in tree.cuts and j.type == "free"))
         own = {*(description._given("coordinates") or ()), *(description._given("actuators") or ())}
-        names += tuple(name for name in description._variable_distances if name in own)
+        names += tuple(name for name in description._variable_measures if name in own)
     else:
         names = names_of(among, "of")
-    fixed = [name for name in names if name in description._fixed_distances]
+    fixed = [name for name in names if name in description._fixed_names]
     if fixed:
-        message = f"Distance '{fixed[0]}' of '{description.name}' is fixed and cannot be a coordinate."
+        message = (
+            f"{description._label(fixed[0])} of '{description.name}' is fixed and cannot be a coordinate."
+        )
         raise InputError(message, name=fixed[0])
     if not names:
         return (), np.zeros(0, dtype=bool)

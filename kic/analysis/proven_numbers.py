@@ -106,7 +106,8 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
     source, item_of = t.system.rows.source, t.system.rows.item_of
     items = [source[k] for k in np.unique(item_of[t.system.picked]).tolist()]
     others = {source[k].kind for k in item_of[t.system.picked[: t.size]]} - {lay.COORDINATE, lay.DISTANCE}
-    if others or closure.held or drawing.couplings or drawing._closed_contacts:
+    others |= {item.kind for item in items} & {lay.NORM}
+    if others or closure.held or drawing.couplings or drawing._closed_contacts or drawing.angles:
         return None
     given = {tree.columns[item.frame_b] for item in items if item.kind == lay.COORDINATE}
     number = {body: k for k, body in enumerate((GROUND, *(body.name for body in drawing.bodies)))}
@@ -221,6 +222,8 @@ def _planar_joints(closure: Closure) -> Joints | None:
         a, b = max(item.frame_a, -1) + 1, item.frame_b + 1
         if item.kind == lay.DISTANCE:
             add_link(a, b, False, False)
+        elif item.kind == lay.NORM:
+            return None
         elif min(own) >= t.size:
             continue  # of a closed joint
         elif item.kind == lay.COORDINATE:

@@ -90,15 +90,15 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     if name in gravity:
         return gravity[name]
     part = mechanism._parts.get(name.partition(".")[0])
+    available = {} if part is None else dict(parameters_of(part))
+    if name in available:
+        return available[name]
     if isinstance(part, Distance):
         raise InputError(
             f"Distance '{part.name}' of '{mechanism.name}' is not a parameter, because its points determine "
             f"it. Vary these, such as '{part.points[1]}.at.x'.",
             name=name,
         )
-    available = {} if part is None else dict(parameters_of(part))
-    if name in available:
-        return available[name]
     if part is not None:
         key = name.split(".")[1] if "." in name else ""
         if key in _KEYS and getattr(part, key, "") is None:

@@ -343,9 +343,9 @@ def _input_and_output_rows(
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "of")
-    fixed = [name for name in wanted if name in model.description._fixed_distances]
+    fixed = [name for name in wanted if name in model.description._fixed_names]
     if fixed:
-        message = f"Distance '{fixed[0]}' of '{name}' is fixed and cannot be an output."
+        message = f"{model.description._label(fixed[0])} of '{name}' is fixed and cannot be an output."
         raise InputError(message, name=fixed[0])
     t = model.transfer(wanted)
     labels = t.labels

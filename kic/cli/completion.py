@@ -44,7 +44,8 @@ def read_model_index(path: Path) -> ModelIndex:
     named = data.get("coordinates", [name for name, components in joints.items() if components])
     coordinates = tuple(c for name in named for c in joints.get(name, (name,)))
     parts = dict(joints)
-    for kind, rows in (("points", _AXES), ("distances", ()), ("bodies", _TWIST), ("frames", _TWIST)):
+    rows_of = {"points": _AXES, "distances": (), "angles": (), "bodies": _TWIST, "frames": _TWIST}
+    for kind, rows in rows_of.items():
         parts |= {part["name"]: tuple(f"{part['name']}.{row}" for row in rows) for part in data.get(kind, [])}
     title, about, source = (data.get(key, "") for key in ("title", "about", "source"))
     return ModelIndex(title, coordinates, parts, about, source)

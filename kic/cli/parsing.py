@@ -209,7 +209,7 @@ def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
     axes = [x for x, out in zip("xyz", flat, strict=True) if out < 1 - 1e-9]  # not out of the plane
     names = [*mechanism.coordinates]
     names += [c for joint in mechanism.joints for c in joint.components]
-    names += [part.name for part in mechanism.distances]
+    names += [part.name for part in mechanism._measures]
     names += [f"{part.name}.{x}" for part in mechanism.points for x in axes]
     placed = [body.name for body in mechanism.bodies if body.reference is not None]
     placed += [frame.name for frame in mechanism.frames]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from kic.description.description import REFERENCES, D, MechanismDescription, connected
+from kic.description.description import MEASURES, REFERENCES, D, MechanismDescription, connected
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
@@ -36,8 +36,8 @@ def chain(description: D, tip: str, *, through: str | Iterable[str] | None = Non
     Mechanism
         The bodies of the chain, and those that are fixed to them, with all parts that refer to these
         bodies and joints alone: chains to the same tip all have its mass and its loads, and none has a
-        spring between two legs. Coordinates are the joints from ground to the tip. Contacts and fixed
-        distances, which close loops, are left out.
+        spring between two legs. Coordinates are the joints from ground to the tip. Contacts, and fixed
+        distances and angles, which close loops, are left out.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _paths(description: MechanismDescription, tip: str) -> Iterator[tuple[Joint,
 def _parts(
     description: MechanismDescription, bodies: Collection[str], joints: Collection[str]
 ) -> dict[str, Any]:
-    """Return the parts that refer to these bodies and joints alone, without contacts and fixed distances."""
+    """Return the parts that refer to these bodies and joints alone, without contacts and fixed measures."""
     names = {*bodies, *(point.name for point in description.points if point.body in bodies)}
     kept: dict[str, Any] = {"contacts": ()}
     kept["bodies"] = tuple(body for body in description.bodies if body.name in bodies)
@@ -121,7 +121,7 @@ def _parts(
         if kind not in kept:
             parts = getattr(description, kind)
             kept[kind] = tuple(part for part in parts if {*_listed(getattr(part, key))} <= names)
-    kept["distances"] = tuple(x for x in kept["distances"] if not x.fixed)
+    kept |= {kind: tuple(x for x in kept[kind] if not x.fixed) for kind in MEASURES}
     for kind in ("couplings", "motors"):
         given = getattr(description, kind)
         kept[kind] = tuple(x for x in given if {j.partition(".")[0] for j in x.joints} <= {*joints})

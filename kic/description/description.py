@@ -8,6 +8,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
+import numpy as np
+
 from kic.description import validation as valid
 from kic.description.contacts import CONTACT_FIELDS, Contact, add_contacts
 from kic.description.couplings import Coupling, Terms, add_couplings, terms
@@ -15,12 +17,14 @@ from kic.description.joint_types import BALL_TYPES, JOINT_AXES, JOINT_COORDINATE
 from kic.description.motors import Motor, driven, list_motors
 from kic.description.parts import (
     COM,
+    Angle,
     Body,
     CenterOfMass,
     Distance,
     Force,
     Frame,
     Joint,
+    Measure,
     Moment,
     Point,
     Spring,
@@ -43,8 +47,8 @@ from kic.numerics.caches import without_caches
 from kic.numerics.display import OneLine, Summary
 
 KINDS = (
-    "bodies", "joints", "points", "distances", "forces", "moments", "springs", "couplings", "contacts",
-    "motors", "frames", "centers",
+    "bodies", "joints", "points", "distances", "angles", "forces", "moments", "springs", "couplings",
+    "contacts", "motors", "frames", "centers",
 )  # fmt: skip
 _SINGULAR = {kind: kind[:-1] for kind in KINDS} | {"bodies": "body", "centers": "centre of mass"}
 Part = (
@@ -52,6 +56,7 @@ Part = (
     | Joint
     | Point
     | Distance
+    | Angle
     | Force
     | Moment
     | Spring
@@ -65,16 +70,19 @@ _KIND = dict(zip(get_args(Part), KINDS, strict=True))
 # fields with the names of bodies or points
 REFERENCES = {
     "joints": "bodies", "contacts": "bodies", "points": "body", "frames": "body", "moments": "body",
-    "distances": "points", "springs": "points", "centers": "bodies", "forces": "point",
+    "distances": "points", "angles": "bodies", "springs": "points", "centers": "bodies",
+    "forces": "point",
 }  # fmt: skip
 # kinds of parts other than joints whose rows have values
-VALUED_KINDS = ("points", "frames", "distances", "bodies", "contacts", "centers")
+VALUED_KINDS = ("points", "frames", "distances", "angles", "bodies", "contacts", "centers")
+MEASURES = ("distances", "angles")
 # rows of points and bodies, where external efforts can act
 ROWS: Mapping[type, tuple[str, ...]] = {
     Point: ("x", "y", "z"),
     Body: ("x", "y", "z", "wx", "wy", "wz", "angle"),
 }
-# a fixed distance below this share of the coordinates of its points has no reliable direction
+# A fixed distance below this share of the coordinates of its points has no reliable direction. Neither has a
+# fixed angle of directions that are parallel within this angle.
 FIXED_DISTANCE_RTOL = 1e-12
 
 
@@ -157,6 +165,7 @@ class MechanismDescription:
     _: KW_ONLY
     points: tuple[Point, ...] = ()
     distances: tuple[Distance, ...] = ()
+    angles: tuple[Angle, ...] = ()
     forces: tuple[Force, ...] = ()
     moments: tuple[Moment, ...] = ()
     springs: tuple[Spring, ...] = ()
@@ -209,7 +218,7 @@ class MechanismDescription:
         self._check_attached()
         self._check_couplings()
         self._check_motors()
-        self._check_fixed_distances()
+        self._check_fixed_measures()
         for key, rows in (("coordinates", False), ("actuators", True)):
             given = self._given(key)
             if given is not None:
@@ -243,8 +252,8 @@ class MechanismDescription:
                     both = f"a {owners[name]} and a {label}" if owners[name] != label else f"two {kind}"
                     message = (
                         f"'{self.name}': the name '{name}' is given to {both}. Bodies, joints, points, "
-                        "distances, loads, couplings, contacts, motors, frames and centres of mass share one "
-                        "namespace; rename one."
+                        "distances, angles, loads, couplings, contacts, motors, frames and centres of mass "
+                        "share one namespace; rename one."
                     )
                     raise ModelError(message, key=f"{kind}[{i}].name", name=name)
                 owners[name] = label
@@ -325,7 +334,7 @@ class MechanismDescription:
         """Check that the joints and distances of every motor exist and have one coordinate each."""
         for i, motor in enumerate(self.motors):
             try:
-                driven(motor, self.name, self._joints, self._variable_distances)
+                driven(motor, self.name, self._joints, self._variable_measures)
             except ModelError as error:
                 numbers = {**error.numbers, "key": f"motors[{i}].{error.numbers['key']}"}
                 raise ModelError(error.message, **numbers) from None
@@ -333,62 +342,106 @@ class MechanismDescription:
     @cached_property
     def _shafts(self) -> Mapping[str, tuple[str, ...]]:
         """Mapping from each motor to the coordinates driven by its shaft."""
-        distances = self._variable_distances
+        distances = self._variable_measures
         return MappingProxyType({m.name: driven(m, self.name, self._joints, distances) for m in self.motors})
 
-    def _check_fixed_distances(self) -> None:
-        """Check that fixed distances connect different bodies and have a length."""
-        points = {point.name: point for point in self.points}
-        for i, rod in enumerate(self.distances):
-            one, two = (points[name] for name in rod.points)
-            if rod.fixed and one.body == two.body:
+    @cached_property
+    def _measures(self) -> tuple[Distance | Angle, ...]:
+        """Tuple of the distances and angles."""
+        return (*self.distances, *self.angles)
+
+    def _bodies_of(self, measure: Distance | Angle) -> tuple[str, str]:
+        """Return the two bodies of a distance or an angle."""
+        if isinstance(measure, Angle):
+            return measure.bodies
+        first, second = (self._point(name).body for name in measure.points)
+        return first, second
+
+    def _check_fixed_measures(self) -> None:
+        """Check that fixed distances and angles connect different bodies and have a direction."""
+        for measure in self._fixed_measures:
+            kind, bodies, value = _KIND[type(measure)], self._bodies_of(measure), self._drawn_value(measure)
+            label, key = self._label(measure.name), f"{kind}[{getattr(self, kind).index(measure)}].fixed"
+            if bodies[0] == bodies[1]:
                 raise ModelError(
-                    f"Distance '{rod.name}': both points are on '{one.body}', and their distance cannot "
-                    "change. Leave `fixed` out.",
-                    key=f"distances[{i}].fixed",
+                    f"{label}: both points are on '{bodies[0]}', and their distance cannot change. Leave "
+                    "`fixed` out.",
+                    key=key,
                 )
-            length, size = valid.point_distance(one.at, two.at).real, max(map(abs, (*one.at, *two.at)))
-            if rod.fixed and not length > FIXED_DISTANCE_RTOL * size:
-                message = (
-                    f"Distance '{rod.name}' is fixed at {length:.3g}, where it has no direction. Use a "
-                    "spherical joint to keep points together."
-                )
-                raise ModelError(message, key=f"distances[{i}].fixed", length=length)
+            size, left, remedy = (
+                1.0,
+                min(value.real, np.pi - value.real),
+                "Use two fixed angles of 90°, each ",
+            )
+            remedy += "with one of the directions and with one of two that are perpendicular to the other."
+            if isinstance(measure, Distance):
+                size, left = max(map(abs, sum((self._point(p).at for p in measure.points), ()))), value.real
+                remedy = "Use a spherical joint to keep points together."
+                if measure.axis is not None:
+                    remedy = "Use a massless body with a spherical joint at the point and one along the line."
+            if not left > FIXED_DISTANCE_RTOL * size:
+                message = f"{label} is fixed at {value.real:.3g}, where it has no direction. {remedy}"
+                raise ModelError(message, key=key, length=value.real)
+
+    def _drawn_value(self, measure: Distance | Angle) -> float:
+        """Return a distance or an angle in the reference configuration; complex steps are kept."""
+        if isinstance(measure, Angle):
+            u, w = (np.array(v) / valid.point_distance(v, (0.0,) * 3) for v in (measure.axis, measure.axis2))
+            apart, along = (valid.point_distance(tuple(u), tuple(x)) for x in (w, -w))
+            return 2 * np.arctan(apart / along).item() if along else np.pi
+        first, second = (self._point(name).at for name in measure.points)
+        if measure.axis is None:
+            return valid.point_distance(first, second)
+        across = np.cross(np.subtract(first, second), measure.axis)
+        zero = (0.0,) * 3
+        return valid.point_distance(tuple(across), zero) / valid.point_distance(measure.axis, zero)
+
+    @cached_property
+    def _fixed_measures(self) -> tuple[Distance | Angle, ...]:
+        """Tuple of the fixed distances and angles."""
+        return tuple(m for m in self._measures if m.fixed)
+
+    @property
+    def _fixed_names(self) -> tuple[str, ...]:
+        """Tuple of the names of the fixed distances and angles."""
+        return tuple(m.name for m in self._fixed_measures)
 
     @cached_property
     def _fixed_distances(self) -> Mapping[str, float]:
         """Mapping from each fixed distance to its length."""
-        fixed = [d for d in self.distances if d.fixed]
-        return MappingProxyType(
-            {d.name: valid.point_distance(*(self._point(name).at for name in d.points)) for d in fixed}
-        )
+        return MappingProxyType({d.name: self._drawn_value(d) for d in self.distances if d.fixed})
 
     @cached_property
-    def _variable_distances(self) -> tuple[str, ...]:
-        """Tuple of the distances that are not fixed."""
-        return tuple(d.name for d in self.distances if not d.fixed)
+    def _fixed_angles(self) -> Mapping[str, float]:
+        """Mapping from each fixed angle to its value."""
+        return MappingProxyType({a.name: self._drawn_value(a) for a in self.angles if a.fixed})
+
+    @cached_property
+    def _variable_measures(self) -> tuple[str, ...]:
+        """Tuple of the distances and angles that are not fixed."""
+        return tuple(m.name for m in self._measures if not m.fixed)
 
     @cached_property
     def limits(self) -> Mapping[str, tuple[float, float]]:
-        """Mapping from coordinates, distances and swings ("S1.swing") to their lower and upper limits.
+        """Mapping from coordinates, distances, angles and swings ("S1.swing") to lower and upper limits.
 
         Functions with an argument `limits` accept this mapping; True selects it.
         """
         found = {name: pair for joint in self.joints for name, pair in joint.ranges.items()}
-        return MappingProxyType(found | {d.name: d.limits for d in self.distances if d.limits is not None})
+        return MappingProxyType(found | {x.name: x.limits for x in self._measures if x.limits is not None})
 
     @cached_property
     def effort_limits(self) -> Mapping[str, tuple[float, float]]:
-        """Mapping from coordinates and distances to the lower and upper limits of their efforts."""
+        """Mapping from coordinates, distances and angles to the lower and upper limits of their efforts."""
         return self._bounds("effort_limits")
 
     @cached_property
     def rate_limits(self) -> Mapping[str, tuple[float, float]]:
-        """Mapping from coordinates and distances to the lower and upper limits of their rates."""
+        """Mapping from coordinates, distances and angles to the lower and upper limits of their rates."""
         return self._bounds("rate_limits")
 
     def _bounds(self, key: str) -> Mapping[str, tuple[float, float]]:
-        parts: tuple[Joint | Distance, ...] = (*self.joints, *self.distances)
+        parts: tuple[Joint | Distance | Angle, ...] = (*self.joints, *self._measures)
         return MappingProxyType({name: pair for part in parts for name, pair in part._bounds(key).items()})
 
     def _declared(self, key: str, limits: Any, actuators: Iterable[str] | None = None) -> Any:
@@ -438,10 +491,11 @@ class MechanismDescription:
             place = f"{key}[{i}]"
             components = self._components(name, rows) if isinstance(name, str) else None
             if components is None:
-                there = [*self._components_of_joints, *self._variable_distances]
+                there = [*self._components_of_joints, *self._variable_measures]
                 there += [c for cs in self._components_of_joints.values() for c in cs if c not in there]
                 there += [*(p.name for p in self.points), *(b.name for b in self.bodies)] if rows else []
-                kinds = ["joint"] + ["distance"] * bool(self.distances) + ["row"] * rows
+                kinds = ["joint", *(_SINGULAR[k] for k in MEASURES if getattr(self, k))]
+                kinds += ["row"] * rows
                 error = unknown(either(kinds), name, self.name, there)
                 message = f"`{key}`: {error}"
                 if isinstance(name, str) and not rows and self._components(name, True):
@@ -469,7 +523,7 @@ class MechanismDescription:
         part = self._parts.get(name)
         if isinstance(part, Joint):
             return part.components
-        if isinstance(part, Distance):
+        if isinstance(part, Measure):
             return () if part.fixed else (name,)
         base, _, row = name.partition(".")
         owner = self._parts.get(base)
@@ -524,6 +578,11 @@ class MechanismDescription:
     def _describe(self, name: str) -> str:
         """Return the kind and the name of a part, for messages."""
         return f"{_SINGULAR[_KIND[type(self._parts[name])]]} '{name}'"
+
+    def _label(self, name: str) -> str:
+        """Return the kind and the name of a part, to begin a sentence."""
+        text = self._describe(name)
+        return text[0].upper() + text[1:]
 
     def _point(self, name: str) -> Point:
         """Return the point with a name."""
@@ -625,7 +684,7 @@ def replace_fields(description: D, part: str | None = None, /, **changes: Any) -
     made = replace(owner, **changes)
     kind = _KIND[type(owner)]
     parts: Any = {kind: tuple(made if p is owner else p for p in getattr(description, kind))}
-    fixed = isinstance(made, Joint | Distance) and (not made.dof if isinstance(made, Joint) else made.fixed)
+    fixed = isinstance(made, Joint | Measure) and (not made.dof if isinstance(made, Joint) else made.fixed)
     for key in ("coordinates", "actuators"):
         if fixed and (given := description._given(key)) is not None:
             parts[key] = tuple(row for row in given if row.partition(".")[0] != part)
@@ -727,9 +786,9 @@ def parts_sheet(description: MechanismDescription, account: str) -> Summary:
     if description.points:
         carried = [[p.body, ", ".join(f"{x:.5g}" for x in p.at)] for p in description.points]
         sheet.texts("points", [p.name for p in description.points], ["body", "reference position"], carried)
-    if description._variable_distances:
-        ends = [[" – ".join(d.points)] for d in description.distances if not d.fixed]
-        sheet.texts("distances", description._variable_distances, ["between"], ends)
+    for kind in MEASURES:
+        if free := [x for x in getattr(description, kind) if not x.fixed]:
+            sheet.texts(kind, [x.name for x in free], ["between"], [[x._between] for x in free])
     several = {
         "limits": description.limits,
         "effort limits": description.effort_limits,
@@ -755,5 +814,8 @@ def parts_sheet(description: MechanismDescription, account: str) -> Summary:
     if description._fixed_distances:
         rods = [[f"{length:.5g}"] for length in description._fixed_distances.values()]
         sheet.texts("fixed distances", list(description._fixed_distances), [f"length ({units.length})"], rods)
+    if description._fixed_angles:
+        angles = [[f"{angle:.5g}"] for angle in description._fixed_angles.values()]
+        sheet.texts("fixed angles", list(description._fixed_angles), ["angle (rad)"], angles)
     list_motors(sheet, description.motors)
     return sheet

@@ -37,7 +37,7 @@ class Motor:
     name : str
         Name, unique in the mechanism.
     joints : sequence of str
-        Joints or distances driven by the shaft. One coordinate of a joint with several is written "hip.1".
+        Joints, distances or angles driven by the shaft. One coordinate of several of a joint is "hip.1".
     ratios : sequence of float, optional
         Angle of the shaft per unit of each joint: a row of [G_q^φ]⁻¹ (2-232). By default 1 for a single
         joint.
@@ -144,7 +144,7 @@ def list_motors(sheet: Summary, motors: Iterable[Motor]) -> None:
 def driven(
     motor: Motor, owner: str, joints: Mapping[str, Joint], distances: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return the coordinates driven by the shaft of a motor, among joints and variable `distances`.
+    """Return the coordinates driven by the shaft of a motor, among joints, variable `distances` and angles.
 
     `owner` is the name of the mechanism. Raise `ModelError` for unknown joints or coordinates.
     """

@@ -1,8 +1,8 @@
-"""Parts of a mechanism: bodies, joints, points, distances and loads; immutable, without state."""
+"""Parts of a mechanism: bodies, joints, points, distances, angles and loads; immutable, without state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -571,38 +571,16 @@ def _right_handed(name: str, given: Any) -> Axes:
     return tuple(tuple(row) for row in a.tolist())  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Distance:
-    """Distance between two points: a measure, a coordinate, or a massless rod or cylinder.
-
-    If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
-    without them, it acts like a massless cylinder with two ball joints.
-
-    Parameters
-    ----------
-    name : str
-        Name, unique in the mechanism.
-    points : (2,) str
-        The two points.
-    fixed : bool
-        True for a constraint that keeps the distance, like a massless rod with two ball joints.
-    limits : (float, float), optional
-        Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
-    effort_limits, rate_limits : float or (2,) float, optional
-        Limits of the actuator force and of the rate, as in `Joint`.
-    """
+class Measure:
+    """Base class of distances and angles: one row, which may have limits or be fixed."""
 
     name: str
-    points: tuple[str, str]
-    _: KW_ONLY
-    fixed: bool = False
-    limits: tuple[float, float] | None = None
-    effort_limits: float | tuple[float, float] | None = None
-    rate_limits: float | tuple[float, float] | None = None
+    fixed: bool
+    limits: tuple[float, float] | None
 
-    def __post_init__(self) -> None:
-        remedy = "Use True to keep the length of the reference configuration."
-        label = check_part(self, "distance", points=valid.two_names, fixed=partial(valid.flag, remedy=remedy))
+    def _check_measure(self, kind: str, remedy: str, **validators: Callable[[str, str, Any], Any]) -> str:
+        """Check the fields of a measure, and return its label for messages."""
+        label = check_part(self, kind, fixed=partial(valid.flag, remedy=remedy), **validators)
         for key, check in (
             ("limits", valid.interval),
             ("effort_limits", valid.bounds),
@@ -612,10 +590,117 @@ class Distance:
                 if self.fixed:
                     raise ModelError(f"{label} is fixed and cannot have `{key}`. Leave one out.", key=key)
                 assign(self, **{key: check(label, key, getattr(self, key))})
+        return label
+
+    @property
+    def _between(self) -> str:
+        """Text of the two points, or point and line, or bodies."""
+        first, second = self.bodies if isinstance(self, Angle) else self.points  # type: ignore[attr-defined]
+        line = isinstance(self, Distance) and self.axis is not None
+        return f"{first} – {'line at ' if line else ''}{second}"
 
     def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
         """Return the lower and upper limits of "effort_limits" or "rate_limits" by name."""
         return {} if getattr(self, key) is None else {self.name: getattr(self, key)}
+
+
+@dataclass(frozen=True)
+class Distance(Measure):
+    """Distance of two points, or of a point from a line: a measure, a coordinate, or a massless rod.
+
+    If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
+    without them, it acts like a massless cylinder with two ball joints. The force of a distance from a line
+    acts at the first point, perpendicular to the line.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    points : (2,) str
+        The two points.
+    axis : (3,) float, optional
+        Direction in the reference configuration of a line through the second point, which the body of this
+        point carries. The distance is that of the first point from the line.
+    fixed : bool
+        True for a constraint that keeps the distance, like a massless rod with two ball joints.
+    limits : (float, float), optional
+        Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
+    effort_limits, rate_limits : float or (2,) float, optional
+        Limits of the actuator force and of the rate, as in `Joint`.
+
+    Examples
+    --------
+    >>> m = kic.load("horn-two-link").add(kic.Point("eye", "ground", (0, 0, 1)))
+    >>> m = m.add(kic.Distance("clearance", ("tip", "eye"), axis=(1, 0, 0)))
+    >>> m.at([0.0, np.pi / 2]).value("clearance").round(3)
+    np.float64(1.414)
+    """
+
+    name: str
+    points: tuple[str, str]
+    _: KW_ONLY
+    axis: Vector | None = None
+    fixed: bool = False
+    limits: tuple[float, float] | None = None
+    effort_limits: float | tuple[float, float] | None = None
+    rate_limits: float | tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        remedy = "Use True to keep the length of the reference configuration."
+        self._check_measure("distance", remedy, points=valid.two_names, axis=valid.direction)
+
+
+@dataclass(frozen=True)
+class Angle(Measure):
+    """Angle between a direction of one body and a direction of another, in [0, π].
+
+    It is a measure, a coordinate where efforts are moments, or a constraint. Where the directions are
+    parallel, at 0 and π, it has no derivatives.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the mechanism.
+    bodies : (2,) str
+        The two bodies; one may be "ground".
+    axis, axis2 : (3,) float
+        Direction that the first body carries, and direction that the second carries, in the reference
+        configuration, of any length.
+    fixed : bool
+        True for a constraint that keeps the angle of the reference configuration.
+    limits : (float, float), optional
+        Smallest and largest angle; see `limits` of `Joint`.
+    effort_limits, rate_limits : float or (2,) float, optional
+        Limits of the actuator moment and of the rate, as in `Joint`.
+
+    Examples
+    --------
+    >>> tilt = kic.Angle("tilt", ("ground", "link2"), axis=(0, 1, 0), axis2=(1, 0, 0))
+    >>> c = kic.load("horn-two-link").add(tilt).at([0.2, 0.3])
+    >>> np.pi / 2 - c.value("tilt")
+    np.float64(0.5)
+    >>> c.coefficients("tilt").G
+    array([[-1., -1.]])
+    """
+
+    name: str
+    bodies: tuple[str, str]
+    axis: Vector
+    axis2: Vector
+    _: KW_ONLY
+    fixed: bool = False
+    limits: tuple[float, float] | None = None
+    effort_limits: float | tuple[float, float] | None = None
+    rate_limits: float | tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        remedy = "Use True to keep the angle of the reference configuration."
+        checks = {"bodies": valid.two_names, "axis": valid.direction, "axis2": valid.direction}
+        label = self._check_measure("angle", remedy, **checks)
+        if self.limits is not None and not (self.limits[0] < np.pi and self.limits[1] > 0):
+            raise invalid_part(
+                label, "limits", "must have values between 0 and π", self.limits, "Give radians."
+            )
 
 
 @dataclass(frozen=True)

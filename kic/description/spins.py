@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.description.parts import Joint
+from kic.description.parts import Angle, Joint
 from kic.description.validation import GROUND
 from kic.errors import either
 from kic.numerics.graphs import components
@@ -121,17 +121,13 @@ class _Graph:
         self.place = {point.name: point.at for point in description.points}
         # pairs of bodies that constrain one another
         self.links = [j.bodies for j in joints if j.type != "free"]
-        self.links += [self._ends(d.points) for d in description.distances if d.fixed]
+        self.links += [description._bodies_of(measure) for measure in description._fixed_measures]
         self.links += [contact.bodies for contact in description._closed_contacts]
         self.size = float(np.ptp([j.at for j in joints if j.at] or [(0.0,) * 3], axis=0).max())
         self.rtol = min(max(LINE_RTOL, 10 * description.closure_tolerance), LINE_RTOL_MAX)
         driven = {c for coordinates in description._shafts.values() for c in coordinates}
         driven |= set(description._given("actuators") or ())
         self.driven = {name.partition(".")[0] for name in driven} | description._coupled
-
-    def _ends(self, points: Iterable[str]) -> tuple[str, str]:
-        first, second = (self.carrier[name] for name in points)
-        return first, second
 
     def _connected(self, joints: Iterable[Joint]) -> np.ndarray:
         links = [(self.index[a], self.index[b]) for a, b in (joint.bodies for joint in joints)]
@@ -164,10 +160,12 @@ class _Graph:
         others = [b for joint in joints for b in joint.bodies if b not in bodies]
         if len(others) < len(joints):
             return None
-        for rod in self.description.distances:
-            ends = self._ends(rod.points)
-            if rod.fixed and (ends[0] in bodies) != (ends[1] in bodies):
+        for rod in self.description._fixed_measures:
+            ends = self.description._bodies_of(rod)
+            if (ends[0] in bodies) != (ends[1] in bodies):
                 mine = 0 if ends[0] in bodies else 1
+                if isinstance(rod, Angle) or (mine and rod.axis):
+                    return None
                 balls.append(self.place[rod.points[mine]])
                 others.append(ends[1 - mine])
         places = np.array(balls, dtype=float)

@@ -114,13 +114,17 @@ def default_gravity(units: Units, owner: str) -> tuple[float, float, float]:
 
 
 def coordinate_units(description: MechanismDescription) -> dict[str, str]:
-    """Return the unit of each joint coordinate and distance: rad, or the unit of length."""
+    """Return the unit of each joint coordinate, distance and angle: rad, or the unit of length."""
     length = description.units.length
-    return {d.name: length for d in description.distances} | {
-        component: length if translation else "rad"
-        for joint in description.joints
-        for component, translation in zip(joint.components, joint.translations, strict=True)
-    }
+    return (
+        {d.name: length for d in description.distances}
+        | {a.name: "rad" for a in description.angles}
+        | {
+            component: length if translation else "rad"
+            for joint in description.joints
+            for component, translation in zip(joint.components, joint.translations, strict=True)
+        }
+    )
 
 
 def row_unit(description: MechanismDescription, row: str) -> str:

@@ -15,6 +15,7 @@ from kic.kernels import newton
 from kic.kernels.linear_solve import factor, solve
 from kic.kernels.offsets import sections
 from kic.kinematics.euler import middle_cosine
+from kic.kinematics.items import ROOT
 from kic.transfer.compiled_model import CompiledModel
 
 # radius, in the norm of the certificate, within which it bounds derivatives
@@ -169,7 +170,7 @@ def _newton(
             if cols[n, lay.KIND] == lay.PRISMATIC:
                 slide = states[0, cols[n, lay.STATE]] - numbers[n, lay.DRAWN]
                 lever = lever + unit * (abs(slide) + rest[n, lay.COLUMN_SCALE] * CERTIFIED_RADIUS_MAX)
-        if items[item, lay.ITEM] == lay.DISTANCE:
+        if ROOT[items[item, lay.ITEM]]:
             root = (value[row] * unit - lever * CERTIFIED_RADIUS_MAX).sqrt()  # NaN near length zero
             lever = lever * (1 + lever / (root * root))
         bound = bound + share * lever

@@ -532,13 +532,11 @@ class _Plan:
             return bool(loop & {*self.mapped})
 
         self.loops = [loop for loop in self.loops if not is_replaced(loop.joint.name, loop.bodies)]
-        fixed: list[Any] = [
-            d for d in m.distances if d.fixed and not is_replaced(d.name, tuple(m[p].body for p in d.points))
-        ]
+        fixed: list[Any] = [d for d in m._measures if d.fixed and not is_replaced(d.name, m._bodies_of(d))]
         for part in (*m._closed_contacts, *fixed):
             raise ModelError(
-                f"{m._describe(part.name).capitalize()} is a constraint that the format cannot express. "
-                "Open the contact, or replace a fixed distance by a body with ball joints or `polynomials`.",
+                f"{m._label(part.name)} is a constraint that the format cannot express. Open the contact, or "
+                "replace a fixed distance or angle by a body with joints, or by `polynomials`.",
                 name=part.name,
             )
         for row, one in self.mapped.items():
@@ -628,7 +626,7 @@ class _Plan:
         for joint in m.joints:
             if joint.swing is not None:
                 lost.add(joint.name, "swing")
-        for distance in m.distances:
+        for distance in m._measures:
             for key in ("limits", "effort_limits", "rate_limits"):
                 if getattr(distance, key) is not None:
                     lost.add(distance.name, key)
@@ -647,7 +645,7 @@ class _Plan:
                 key="mechanism",
                 parts={part: tuple(keys) for part, keys in lost.parts.items()},
             )
-        outputs: tuple[Any, ...] = (*m.distances, *m.contacts, *m.centers)
+        outputs: tuple[Any, ...] = (*m._measures, *m.contacts, *m.centers)
         quiet = [m._describe(name) for name in (*(part.name for part in outputs), *self.left_out)]
         quiet += self._settings()
         if named or quiet:
@@ -785,7 +783,7 @@ def _add_transmissions(root: Element, m: Mechanism, lost: _Lost) -> None:
     """Add motors of one joint, and pairs of motors of two joints, as transmissions."""
     left = dict[str, dict[str, float]]()
     for motor in m.motors:
-        if _is_ideal(motor) and not {*m._shafts[motor.name]} & {*m._variable_distances}:
+        if _is_ideal(motor) and not {*m._shafts[motor.name]} & {*m._variable_measures}:
             left[motor.name] = dict(zip(m._shafts[motor.name], motor.ratios or (), strict=True))
         else:
             lost.add(motor.name)

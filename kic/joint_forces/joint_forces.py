@@ -136,10 +136,11 @@ class JointForces(Batched, Tabular):
     effort : (..., A)
         Efforts at these coordinates.
     ties : tuple of str
-        Names of the K couplings and fixed distances.
+        Names of the K couplings, fixed distances and fixed angles.
     tie_load : (..., K)
-        Loads of the ties. A fixed distance pushes its points apart with this force. A coupling gives each of
-        its joints this effort times the joint's coefficient in the relation. The model has no forces between
+        Loads of the ties. A fixed distance pushes its points apart with this force, or a point from a line.
+        A fixed angle turns its directions apart with this moment. A coupling gives each of its joints this
+        effort times the joint's coefficient in the relation. The model has no forces between
         teeth or along a belt, nor their effect on the bearings.
     undetermined : tuple of str
         Components that the model leaves undetermined, like "D.fz" or "D.mx", and efforts and ties by name:

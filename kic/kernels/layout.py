@@ -72,6 +72,7 @@ RELATIVE_OMEGA = 8  # 1 row: direction `extra` of A . (omega_B - omega_A)
 LINEAR_TERM = 9  # a term that is added to a row: extra[0] times column B, minus extra[1]
 ANGLE = 10  # 1 row: angle whose sine and cosine, times any length, are the two rows before it
 ARCSINE = 11  # 1 row: angle with the sine 1 row before, and a cosine as long as the rows 4 and 3 before
+NORM = 12  # 1 row: norm of the two rows before it, which are DOT2 rows of the same points and frames
 NONE = -2  # no frame A
 # numbers, vectors of items: fixed in B, fixed in A, and a third; for LINEAR_TERM its factor and offset
 LOCAL_B, LOCAL_A, EXTRA = 0, 3, 6

@@ -299,8 +299,9 @@ def bound_residual(cols, geometry, items, vectors, value, g, nodes, a, e, d, w, 
             error += SLOPE_FACTOR * carried * slope
     else:
         turn += other_turn
-        if kind == lay.DISTANCE:
-            # derivatives of |v| are bounded by those of v over powers of the smallest length on the way
+        if kind == lay.DISTANCE or kind == lay.NORM:
+            # Derivatives of |v| are bounded by those of v over powers of the smallest length on the way. For
+            # a norm, v is a projection of the difference of points in axes of A, with the lever arm of DOT2.
             least = value[row] * unit - lever * turn
             f = lever / least if least > 0 else 1e9
             third *= 1 + f * (3 + 3 * f)
@@ -337,7 +338,7 @@ def bound_jacobian(cols, F, items, vectors, d, w, radius, i, bounds):
             base = cols[n, lay.PARENT]
     # in the ball sliders are longer, and a distance may be shorter
     second, third_share = bounds[i, ARM] + radius * extension * unit, 1.0
-    if kind == lay.DISTANCE:
+    if kind == lay.DISTANCE or kind == lay.NORM:
         least = bounds[i, LEAST] - second * radius * weights
         second *= 1 + (second / least if least > 0 else 1e9)
         third_share = bounds[i, THIRD] / second

@@ -20,7 +20,7 @@ from kic.kernels.jit import entry, helper, inlined, overloaded
 from kic.kernels.linear_map import linear_coordinate, linear_start, open_members, ordered_rows
 from kic.kernels.offsets import g_at, packed_width, pair_count, sections, table_width
 from kic.kernels.ranges import clear_range
-from kic.kernels.scalar_rows import angle_row, arcsine_row, product_row, root_row
+from kic.kernels.scalar_rows import angle_row, arcsine_row, norm_row, product_row, root_row
 from kic.kernels.series import vector_series, world_series
 from kic.kernels.transferred_influence import transferred_rows
 from kic.kernels.vectors import dot, sub, take
@@ -243,6 +243,8 @@ def scalar_item(cols, F, into, items, vectors, i, states, b, order, size, t, row
         angle_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
     elif kind == lay.ARCSINE:
         arcsine_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
+    elif kind == lay.NORM:
+        norm_row(size, pairs_of(into), with_third_of(into), order, t, rows, row)
     else:
         return False
     return True
@@ -321,11 +323,8 @@ def bounded_rows(items, numbers):
     angles, are excluded.
     """
     for i in range(items.shape[0]):
-        if (
-            items[i, lay.ITEM] == lay.DISTANCE
-            or items[i, lay.ITEM] == lay.ANGLE
-            or items[i, lay.ITEM] == lay.ARCSINE
-        ):
+        kind = items[i, lay.ITEM]
+        if kind == lay.DISTANCE or kind == lay.ANGLE or kind == lay.ARCSINE or kind == lay.NORM:
             return False
     large = False
     for i in range(numbers.shape[0]):

@@ -173,6 +173,34 @@ def arcsine_row(size, pairs, with_third, order, t, rows, row):
 
 
 @helper
+def norm_row(size, pairs, with_third, order, t, rows, row):
+    """Compute value and coefficients of the norm f of the two preceding rows, by Leibniz' rule for f²."""
+    count, cube = pair_count(size, pairs), size * size * size
+    t[row] = t[row - 2] * t[row - 2] + t[row - 1] * t[row - 1]
+    for k in range(1, 3):
+        x, g, g0 = t[row - k], rows + (row - k) * size, rows + row * size
+        for n in range(size):
+            t[g0 + n] += 2 * x * t[g + n]
+        if order > 1:
+            h, p = rows * (1 + size) + (row - k) * count, rows * (1 + size) + row * count
+            for m in range(size):
+                for n in range(size if pairs == lay.EVERY else m + 1):
+                    t[p] += 2 * (t[g + m] * t[g + n] + x * t[h])
+                    h += 1
+                    p += 1
+        if with_third is not None and order > 2:
+            h, p = rows * (1 + size) + (row - k) * count, rows * (1 + size + size * size) + row * cube
+            for i in range(size):
+                for m in range(size):
+                    for n in range(size):
+                        y = t[h + i * size + m] * t[g + n] + t[g + m] * t[h + i * size + n]
+                        y += t[g + i] * t[h + m * size + n] + x * t[p - k * cube]
+                        t[p] += 2 * y
+                        p += 1
+    root_row(size, pairs, with_third, order, t, rows, row)
+
+
+@helper
 def root_row(size, pairs, with_third, order, t, rows, row):
     """Transform value and coefficients of f² in `row` to those of a distance f."""
     f = root(t[row])

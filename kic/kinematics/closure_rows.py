@@ -1,14 +1,15 @@
-"""Constraint rows of cut joints, couplings, fixed distances and contacts; coordinates of cut joints."""
+"""Rows of closure of cut joints, couplings, distances, angles and contacts; coordinates of cut joints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import pi
 from typing import Any
 
 import numpy as np
 
 from kic.description.contacts import CONTACT_ROWS, Contact
-from kic.description.parts import Distance, Joint
+from kic.description.parts import Angle, Distance, Joint
 from kic.errors import LoopError, unfinished_type
 from kic.kernels import layout as lay
 from kic.kinematics.items import CLOSED, Between, Ends, Item, Part, heights, summed
@@ -72,10 +73,37 @@ def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float 
     return summed(made)
 
 
-def distance_item(tree: Tree, distance: Distance) -> Item:
-    """Return the row of a distance; a fixed distance keeps its value in the reference configuration."""
-    points = [tree.description._point(name) for name in distance.points]
-    return Item.distance(*[Item.point_on(tree, point.body, point.at) for point in points])
+def measure_part(tree: Tree, measure: Distance | Angle) -> Part:
+    """Return the row of a distance or an angle, the last of its items.
+
+    The angle of u and w is π/2 + arcsin(−u·w), where the cosine of the arcsine is the norm of the components
+    of w along two directions perpendicular to u.
+    """
+    name = measure.name
+    if isinstance(measure, Distance):
+        points = [tree.description._point(point) for point in measure.points]
+        first, second = (Item.point_on(tree, point.body, point.at) for point in points)
+        if measure.axis is None:
+            return Part([Item.distance(first, second)], [name], [True])
+        across = frame_axes(unit(measure.axis)).T[:2]
+        return Part(Item.from_line(tree, first, second, *across), [name], [True], labelled=(2,))
+    between, w = Between(tree, measure.bodies), unit(measure.axis2)
+    x, y, s = (between.cosine(v, w) for v in frame_axes(unit(measure.axis)).T * [[1.0], [1.0], [-1.0]])
+    # the third row only takes a place, see `Part.angles`
+    return Part([x, y, s, s, between.arcsine()], [name], [True], ((4, 3, -2, pi / 2),), labelled=(4,))
+
+
+def fixed_items(tree: Tree, measure: Distance | Angle) -> list[Item]:
+    """Return items whose last row is constant for a fixed measure: the distance, or minus the cosine."""
+    items = measure_part(tree, measure).items
+    return items[3:4] if isinstance(measure, Angle) else items
+
+
+def fixed_rows(tree: Tree, measures: Iterable[Distance | Angle]) -> tuple[list[Item], list[int]]:
+    """Return the items of fixed distances and angles, and the index of the constant row of each."""
+    made = [fixed_items(tree, measure) for measure in measures]
+    last = np.cumsum([sum(heights(items)) for items in made], dtype=int) - 1
+    return [item for items in made for item in items], last.tolist()
 
 
 def contact_axes(contact: Contact) -> np.ndarray:
@@ -137,13 +165,13 @@ def facing_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
 
 
 def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int, float], ...]]:
-    """Return the closure rows of all joints, couplings, rods and contacts; their G and H are (4-1), (4-2).
+    """Return closure rows of all joints, couplings, measures and contacts; their G and H are (4-1), (4-2).
 
     Returns
     -------
     items : list of Item
     owners : list of str
-        Part to which each row belongs.
+        Part to which each row belongs; "" for a row that is no condition, and only serves to compute others.
     offsets : tuple of (int, float)
         Rows that are constant when closed, and the constant to add: minus the length of a rod.
     """
@@ -152,11 +180,12 @@ def all_closure_rows(tree: Tree) -> tuple[list[Item], list[str], tuple[tuple[int
     made += [
         (coupling.name, coupling_items(tree, drawing._terms[coupling.name])) for coupling in drawing.couplings
     ]
-    rods = [distance for distance in drawing.distances if distance.fixed]
-    made += [(rod.name, [distance_item(tree, rod)]) for rod in rods]
+    for name, items in [(measure.name, fixed_items(tree, measure)) for measure in drawing._fixed_measures]:
+        made += [*(("", [item]) for item in items[:-1]), (name, items[-1:])]
     made += [(contact.name, contact_items(tree, contact)) for contact in drawing._closed_contacts]
     owners = [name for name, items in made for height in heights(items) for _ in range(height)]
-    offsets = tuple([(owners.index(rod.name), -drawing._fixed_distances[rod.name]) for rod in rods])
+    values = [(m.name, drawing._drawn_value(m), isinstance(m, Angle)) for m in drawing._fixed_measures]
+    offsets = tuple([(owners.index(name), np.cos(x) if turns else -x) for name, x, turns in values])
     return [item for _, items in made for item in items], owners, offsets
 
 

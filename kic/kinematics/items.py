@@ -23,7 +23,7 @@ ORIGIN = (0.0, 0.0, 0.0)
 
 
 def _mask(*kinds: int) -> np.ndarray:
-    mask = np.zeros(lay.ARCSINE + 2, dtype=bool)  # the kind -1 is the last
+    mask = np.zeros(lay.NORM + 2, dtype=bool)  # the kind -1 is the last
     mask[list(kinds)] = True
     return mask
 
@@ -34,9 +34,10 @@ HEIGHT = np.where(_mask(lay.WEIGHTED_POINT, lay.POINT, lay.DIRECTION, lay.OMEGA)
 OF_COLUMN = _mask(lay.COORDINATE, lay.LINEAR_TERM)  # depend on column B, and on no frame
 LINEAR = _mask(lay.COORDINATE, lay.LINEAR_TERM, lay.PLANE_ANGLE)  # linear in the coordinates of the tree
 WEIGHTED = _mask(lay.WEIGHTED_POINT, lay.LINEAR_TERM)  # terms with the factor extra[0]
-LENGTH = _mask(lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2)
+LENGTH = _mask(lay.WEIGHTED_POINT, lay.POINT, lay.DISTANCE, lay.DOT2, lay.NORM)
+ROOT = _mask(lay.DISTANCE, lay.NORM)  # lengths of vectors, whose squares are analytic
 COSINE = _mask(lay.DIRECTION, lay.DOT1)  # components of directions
-PRODUCT = _mask(lay.DOT1, lay.DOT2, lay.RELATIVE_OMEGA)  # with a direction that frame A turns
+PRODUCT = _mask(lay.DOT1, lay.DOT2, lay.RELATIVE_OMEGA, lay.NORM)  # with a direction that frame A turns
 RATE = _mask(lay.OMEGA, lay.RELATIVE_OMEGA)  # angular velocities, which have no values
 
 
@@ -99,6 +100,17 @@ class Item:
         """Return the row of the distance of two points."""
         return Item(lay.DISTANCE, second.frame_b, first.frame_b, second.local_b, first.local_b)
 
+    @staticmethod
+    def from_line(tree: Tree, point: Item, other: Item, u: np.ndarray, v: np.ndarray) -> list[Item]:
+        """Return two rows, and the distance of a point from the line through another one.
+
+        The two rows are components along the unit vectors u and v of the other point's body, perpendicular to
+        the line and to one another.
+        """
+        gap = Item(lay.DOT2, point.frame_b, other.frame_b, point.local_b, other.local_b)
+        x, y = (replace(gap, extra=tuple(tree.local_vector(gap.frame_a, w))) for w in (u, v))
+        return [x, y, replace(y, kind=lay.NORM)]
+
 
 def heights(items: Iterable[Item]) -> list[int]:
     """Return the number of rows of each item; 0 for a term whose row is continued by the next item."""
@@ -115,7 +127,7 @@ class Part:
     valued: list[bool]  # True for each labelled row that has a value
     # (row, sine row, cosine row, reference value): rows whose value is an angle with given sine and cosine
     # rows, and its value in the reference configuration. A cosine row of −1 is the norm of the rows 3 and 2
-    # before the sine (see `euler`).
+    # before the sine (see `euler`); −2 likewise, for an angle other than that of Euler.
     angles: tuple[tuple[int, int, int, float], ...] = ()
     # (row, reference value): rows computed as zero in the reference configuration, and their value there
     offsets: tuple[tuple[int, float], ...] = ()

@@ -1,4 +1,4 @@
-"""Output rows by name: kernel items with labels for points, bodies, joints, distances and contacts.
+"""Output rows by name: kernel items with labels for points, bodies, joints, measures and contacts.
 
 A row is one dependent with its G, H and D, and its value if it has one. Closure conditions of a cut joint are
 rows of the same kind.
@@ -15,17 +15,19 @@ import numpy as np
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling
 from kic.description.motors import Motor
-from kic.description.parts import Body, CenterOfMass, Distance, Frame, Joint, Point
+from kic.description.parts import Body, CenterOfMass, Frame, Joint, Measure, Point
 from kic.description.validation import GROUND
 from kic.errors import InertiaError, InputError, unknown
 from kic.kernels import layout as lay
-from kic.kinematics.closure_rows import contact_items, cut_joint_part, distance_item
+from kic.kinematics.closure_rows import contact_items, cut_joint_part, measure_part
 from kic.kinematics.euler import EULER, euler_part, middle_cosine
-from kic.kinematics.items import HEIGHT, Item, Part, summed
+from kic.kinematics.items import HEIGHT, ROOT, Item, Part, summed
 from kic.kinematics.tree import Tree
 
 # rows of a point and of an angular velocity
 XYZ = ("x", "y", "z")
+# sine of the angle between two directions that are parallel up to rounding
+PARALLEL_ATOL = 1e-13
 OMEGA = ("wx", "wy", "wz")
 
 
@@ -47,6 +49,7 @@ class Rows:
     angles: tuple[tuple[int, int, int, float], ...] = ()
     offsets: tuple[tuple[int, float], ...] = ()
     distances: tuple[str, ...] = ()
+    directed: tuple[tuple[str, int], ...] = ()  # angles between directions, and their sine rows
 
     def complete(self, values: np.ndarray) -> np.ndarray:
         """Add reference values to values (..., height) in place, and set angles of cut joints by arctan2."""
@@ -82,7 +85,19 @@ class Rows:
     @cached_property
     def euler(self) -> tuple[int, ...]:
         """Sine rows of the middle Euler angles."""
-        return tuple([sine for _, sine, cosine, _ in self.angles if cosine < 0])
+        return tuple([sine for _, sine, cosine, _ in self.angles if cosine == -1])
+
+    def check_directions(self, values: np.ndarray) -> None:
+        """Raise `InputError` if two directions of an angle are parallel, from values (B, height) of rows."""
+        for name, sine in self.directed:
+            failed = np.flatnonzero(np.abs(middle_cosine(values.real, sine)) < PARALLEL_ATOL)
+            if failed.size:
+                raise InputError(
+                    f"The directions of '{name}' are parallel here, and the angle has no derivatives. Use "
+                    "another direction, such as a perpendicular one, or move them apart.",
+                    name=name,
+                    failed=failed.tolist(),
+                )
 
     def shortest(self, apart: np.ndarray) -> np.ndarray:
         """Return differences (..., P) of the rows, reduced to ±π for angles of cut joints."""
@@ -127,13 +142,15 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
     angles: list[tuple[int, int, int, float]] = []
     offsets: list[tuple[int, float]] = []
     distances: list[str] = []
+    directed: list[tuple[str, int]] = []
     for key, (first_item, made) in known.items():
         start = starts[first_item]
         for row, sine, cosine, reference in made.angles:
             root = cosine if cosine < 0 else start + cosine
             angles.append((start + row, start + sine, root, reference))
+            directed += [(key, start + sine)] * (cosine == -2)
         offsets += [(start + row, reference) for row, reference in made.offsets]
-        if made.items[0].kind == lay.DISTANCE:
+        if ROOT[made.items[-1].kind]:
             distances.append(key)
     for name, (whole, key) in zip(names, keys, strict=True):
         first_item, made = known[key]
@@ -164,6 +181,7 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
         angles=tuple(angles),
         offsets=tuple(offsets),
         distances=tuple(distances),
+        directed=tuple(directed),
     )
 
 
@@ -205,8 +223,8 @@ def _part(tree: Tree, key: str) -> Part:
         return _frame(tree, part)
     if isinstance(part, CenterOfMass):
         return center_part(tree, part)
-    if isinstance(part, Distance):
-        return Part([distance_item(tree, part)], [name], [True])
+    if isinstance(part, Measure):
+        return measure_part(tree, part)
     if isinstance(part, Contact):
         return Part(contact_items(tree, part), list(part.rows), [True] * len(part.rows))
     if isinstance(part, Coupling):

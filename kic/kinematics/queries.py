@@ -373,12 +373,17 @@ class Layout:
 
         Raises
         ------
+        InputError
+            If two directions of an angle are parallel.
         SingularError
             If the relative error of an angle may exceed `DIGITS_LOST`.
         """
-        if self.rows is None or not self.rows.euler or T.dtype.kind == "O":
+        if self.rows is None or T.dtype.kind == "O":
             return None
         values, *tensors = self.split(T, (len(T),))
+        self.rows.check_directions(values)
+        if not self.rows.euler:
+            return None
         return check_gimbal(name, self.rows.labels, gimbal_errors(self.rows.euler, values, tensors))
 
 

@@ -285,7 +285,7 @@ class Tree:
         """True if there are no constraints: no loop, coupling, fixed distance or closed contact."""
         description = self.description
         return not (
-            self.cuts or description.couplings or description._fixed_distances or description._closed_contacts
+            self.cuts or description.couplings or description._fixed_measures or description._closed_contacts
         )
 
     @cached_property

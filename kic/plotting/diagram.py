@@ -106,8 +106,9 @@ class KinematicDiagram:
         )
         driven = driven if (actuators := self.description._given("actuators")) is None else actuators
         self.driven = frozenset(name.partition(".")[0] for name in driven)
-        # distances that are drawn, and their ends
-        self.rods = tuple(d for d in self.description.distances if d.fixed or d.name in self.driven)
+        # distances of two points that are drawn, and their ends
+        shown = (d for d in self.description.distances if d.fixed or d.name in self.driven)
+        self.rods = tuple(d for d in shown if d.axis is None)
         self.held = {name for d in self.rods for name in d.points}
         self.serial = not closed and normal is None
         self.marks: list[Mark] = []

@@ -12,7 +12,7 @@ from kic.actuation.distribution import static_efforts
 from kic.configuration import Configuration, flat_states, model_of, single_values, valued
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
-from kic.description.parts import Distance, Frame, Joint, Point
+from kic.description.parts import Frame, Joint, Measure, Point
 from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.dynamics import Dynamics
@@ -109,14 +109,16 @@ class ReportBuilder:
         turns = [c for c in names if self.units[c] == "rad"]
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
-        owner = {d.name: ("distance", d.points) for d in self.mechanism.distances}
-        owner |= {c: (joint.type, joint.bodies) for joint in joints for c in joint.components}
-        owner = {c: owner[c] for c in names} | {j.name: (j.type, j.bodies) for j in joints if not j.dof}
+        owner = {
+            x.name: (self.mechanism._describe(x.name).split()[0], x._between)
+            for x in self.mechanism._measures
+        }
+        owner |= {c: (joint.type, " – ".join(joint.bodies)) for joint in joints for c in joint.components}
+        owner = {c: owner[c] for c in names} | {
+            j.name: (j.type, " – ".join(j.bodies)) for j in joints if not j.dof
+        }
         shown = {c: f"{values[c]} {self.units[c].ljust(wide)}" for c in names}
-        cells = [
-            [shown.get(c, ""), degrees.get(c, ""), kind, " – ".join(ends)]
-            for c, (kind, ends) in owner.items()
-        ]
+        cells = [[shown.get(c, ""), degrees.get(c, ""), kind, ends] for c, (kind, ends) in owner.items()]
         is_reference = np.array_equal(self.configuration.state, self.mechanism.at().state)
         caption = "coordinates" + " (reference configuration)" * is_reference
         if len(names) > len(self.names):
@@ -155,8 +157,8 @@ class ReportBuilder:
         return [list(line) for line in zip(*columns, strict=True)]
 
     def positions(self) -> None:
-        """Write current positions of points and lengths of distances, then contacts, couplings and motors."""
-        points, distances, unit = self.mechanism.points, self.mechanism.distances, self.mechanism.units.length
+        """Write positions of points, values of distances and angles, contacts, couplings and motors."""
+        points, unit = self.mechanism.points, self.mechanism.units.length
         if points:
             places = self._xyz([self.configuration.value(p.name) for p in points])
             cells = [[p.body, *xyz] for p, xyz in zip(points, places, strict=True)]
@@ -170,11 +172,12 @@ class ReportBuilder:
             cells = [[f.body, *xyz, *turns] for f, xyz, turns in each]
             heads = ["of", "x", "y", f"z ({unit})", "roll", "pitch", "yaw (degrees)"]
             self.output.texts("frames", [f.name for f in frames], heads, cells)
-        if distances:
-            lengths = column([self.configuration.value(d.name) for d in distances])
-            ends = [" – ".join(d.points) + ", fixed" * d.fixed for d in distances]
-            cells, heads = [list(line) for line in zip(lengths, ends, strict=True)], [f"length ({unit})"]
-            self.output.texts("distances", [d.name for d in distances], [*heads, "between"], cells)
+        for kind, head in (("distances", f"length ({unit})"), ("angles", "angle (rad)")):
+            if measures := getattr(self.mechanism, kind):
+                values = column([self.configuration.value(x.name) for x in measures])
+                ends = [x._between + ", fixed" * x.fixed for x in measures]
+                cells = [list(line) for line in zip(values, ends, strict=True)]
+                self.output.texts(kind, [x.name for x in measures], [head, "between"], cells)
         contacts.add_contacts(self.output, self.mechanism.contacts)
         couplings.add_couplings(self.output, self.mechanism._terms)
         list_motors(self.output, self.mechanism.motors)
@@ -186,8 +189,8 @@ class ReportBuilder:
             return f"point of {part.body}"
         if isinstance(part, Frame):
             return f"frame of {part.body}"
-        if isinstance(part, Distance):
-            return f"distance {' – '.join(part.points)}"
+        if isinstance(part, Measure):
+            return f"{self.mechanism._describe(name).split()[0]} {part._between}"
         return f"{part.type} joint" if isinstance(part, Joint) else "body"
 
     def coefficients(self, part: str, names: list[str], c: Coefficients) -> None:
@@ -400,7 +403,7 @@ def summary(mechanism: Mechanism) -> str:
     at_most = "at most " if mechanism.mobility().finite is None else ""
     counts = [at_most + counted(mechanism.dof, "degree of freedom", "degrees of freedom")]
     counts += [counted(len(mechanism.bodies), "body", "bodies"), counted(len(mechanism.joints), "joint")]
-    for kind in ("points", "frames", "couplings", "_fixed_distances", "contacts", "motors"):
+    for kind in ("points", "frames", "couplings", "_fixed_distances", "_fixed_angles", "contacts", "motors"):
         if parts := getattr(mechanism, kind):
             counts.append(counted(len(parts), kind[:-1].replace("_", " ").strip()))
     cuts = mechanism.mobility().cuts

@@ -17,6 +17,7 @@ import numpy as np
 
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import facing_rows
+from kic.kinematics.items import ROOT
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
@@ -130,7 +131,7 @@ class Closure:
         used = self._kept(G[:, 0])[:, None]
         fine = np.isfinite(G).all(axis=(1, 2, 3)) & np.isfinite(error).all(axis=(1, 2))
         error = np.where(fine[:, None, None], error * used, 0.0)
-        levers, mask, lengths = self._levers
+        levers, mask, lengths, angles = self._levers
         moved = np.diff(steps, axis=1)
         T = (np.abs(moved[:, ::2]) + np.abs(moved[:, 1::2])) @ mask.T
         curved = 4 * np.abs(moved[:, 1::2] - moved[:, ::2]) @ mask.T
@@ -146,6 +147,13 @@ class Closure:
         second = lever.copy()
         second[..., lengths] *= np.minimum(1 + ratio, 1e9)
         lever[..., lengths] *= np.minimum(1 + ratio * (7 + ratio * (18 + 15 * ratio)), 1e9)
+        # The derivatives of θ follow from those of cos θ = u·w, which are at most 1. The first is at most 1,
+        # because directions turn by at most all rotations; with f = 1 / sin θ, the second is at most 2 f, the
+        # third 1 + f + 6 f², and the fourth as written here, since f ≥ 1.
+        least = np.sin(values[:, 1::2, angles]) - T[..., angles]
+        f = np.where(least > 0, 1 / np.where(least > 0, least, 1.0), 1e9)
+        second[..., angles] = np.minimum(2 * f, 1e9)
+        lever[..., angles] = np.minimum(f * (18 + f * (4 + 36 * f)), 1e9)
         cubic = CUBIC_FACTOR * lever * (T**3 + 3 * T * curved)
         # loops that share no joint are certified one by one, if each has a row for every column
         few = [len(own) < len(free) for own, free in self.blocks]
@@ -164,16 +172,16 @@ class Closure:
         return self._levers[0] == 0
 
     @cached_property
-    def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lever arms (P,) of rows, a mask (P, M) of columns that move them, and a mask (P,) of distances."""
+    def _levers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Lever arms (P,) of rows, a mask (P, M) of columns, masks (P,) of lengths and angles."""
         system, tree = self.transfer.system, self.transfer.tree
         items = system.rows.item_of[system.picked]
         mask = np.zeros((len(items), tree.size))
         for row, item in enumerate(items):
             if system.levers[item]:
                 mask[row, system.moving[item]] = 1
-        lengths = np.array([system.rows.source[item].kind == lay.DISTANCE for item in items], dtype=bool)
-        return system.levers[items], mask, lengths
+        angles = np.isin(system.picked, [sine + 1 for _, sine in system.chosen.directed])
+        return np.where(angles, 1.0, system.levers[items]), mask, ROOT[system.rows.kinds[items]], angles
 
     def condition(self, states: np.ndarray) -> np.ndarray:
         """Return the condition (B,) of all rows."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from kic.description.parts import Body, Distance, Frame, Joint
+from kic.description.parts import Angle, Body, Distance, Frame, Joint
 from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import contributions_query
 from kic.errors import InputError, LoopError, coordinates_named, either
@@ -365,12 +365,13 @@ class CompiledModel:
         if found is None:
             part = self.description._parts.get(name)
             if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
-                found = NamedInput(6, False, True, False)
+                found = NamedInput(6, False, True)
             elif name in self.description._ball_joints:
-                found = NamedInput(3, False, True, False)
+                found = NamedInput(3, False, True)
             else:
                 rows = make_rows(self.tree, (name,))
-                found = NamedInput(len(rows.labels), rows.holonomic, False, isinstance(part, Distance))
+                largest = np.pi if isinstance(part, Angle) else np.inf if isinstance(part, Distance) else 0.0
+                found = NamedInput(len(rows.labels), rows.holonomic, False, largest)
             if found.valued or found.has_pose:
                 self._inputs[name] = found
         return found
@@ -409,11 +410,12 @@ class CompiledModel:
                 "be coordinates. Name rows that move, or set `closed = False`.",
                 name=closed[0],
             )
-        still = [name for name in names if name in self.description._fixed_distances]
+        still = [name for name in names if name in self.description._fixed_names]
         if still:
+            label = self.description._label(still[0])
             raise InputError(
-                f"Distance '{still[0]}' of '{self.description.name}' is fixed and cannot be a coordinate. "
-                "Name rows that move, or remove `fixed`.",
+                f"{label} of '{self.description.name}' is fixed and cannot be a coordinate. Name rows that "
+                "move, or remove `fixed`.",
                 name=still[0],
             )
         labels = self.transfer(names).labels
@@ -502,8 +504,8 @@ class CompiledModel:
         else:
             names = default
         still = {
-            name: f"Distance '{name}' of '{self.description.name}' is fixed"
-            for name in self.description._fixed_distances
+            name: f"{self.description._label(name)} of '{self.description.name}' is fixed"
+            for name in self.description._fixed_names
         }
         for contact in self.description._closed_contacts:
             still[contact.name] = f"Contact '{contact.name}' of '{self.description.name}' is closed"

@@ -130,7 +130,8 @@ class ComplexStepTransfer(CoordinateTransfer):
             # sizes of the terms of this order and of their steps, by the rules of composition
             a, b, c = (*sizes, np.zeros(()), np.zeros(()))[:3]
             terms = (1 + 1j * self._floor) * (a, b + a * a, c + 3 * a * b + a**3)[k - 1]
-            left = residuals[k] * units / self.scale[first:].reshape(-1, *(1,) * k)
+            left = residuals[k][:, self.system.closing_rows] * units
+            left = left / self.scale[first:].reshape(-1, *(1,) * k)
             left = left.imag.reshape(count, len(self.owners), -1).swapaxes(1, 2)
             self._judge(left, terms.imag, worst, k, members)
             start += size * first**k

@@ -136,6 +136,8 @@ class ConstraintSystem:
         All rows of the items. The `picked` (P,) rows are used; the first `n_chosen` of these are chosen.
     owners : list of str
         Joint or other part that imposes each closure row.
+    closing_rows : (R,) int
+        Closure rows among all rows of `all_closure_rows`.
     scale : (P,)
         Scale by which each picked row is divided.
     column_scale : (M,)
@@ -168,12 +170,14 @@ class ConstraintSystem:
         self.chosen = make_rows(tree, names) if names else plain_rows(tree, [])
         more = sum(heights(held)) if held else 0
         self.n_chosen = len(self.chosen.labels) + more
-        closing, self.owners, constant = all_closure_rows(tree)
+        closing, owners, constant = all_closure_rows(tree)
+        self.closing_rows = np.flatnonzero([bool(owner) for owner in owners])
+        self.owners = [owner for owner in owners if owner]
         self.left_out = max(len(self.owners) - (tree.size - self.n_chosen), 0)
         items = [*self.chosen.source, *held, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
-        closed = np.arange(more + len(self.owners)) + self.chosen.height
-        self.picked = np.concatenate([select, closed]).astype(np.intp)
+        held_rows, closed = (a + self.chosen.height for a in (np.arange(more), more + self.closing_rows))
+        self.picked = np.concatenate([select, held_rows, closed]).astype(np.intp)
         offsets = (
             *self.chosen.offsets,
             *[(self.chosen.height + more + row, drawn) for row, drawn in constant],
@@ -190,7 +194,7 @@ class ConstraintSystem:
             sliders = columns & slides
             self.column_scale[sliders] = np.minimum(self.column_scale[sliders], size)
         self.item_scale = item_scales(self.rows, sizes, self.column_scale)
-        self.is_closing = np.arange(len(items)) >= closed_by
+        self.is_closing = np.isin(self.rows.items[:, lay.ROW], closed)
         self.scale = self.item_scale[self.rows.item_of[self.picked]]
 
     @cached_property

@@ -497,7 +497,9 @@ def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
     """Return text on the motions that inputs leave free at a configuration that they cannot drive."""
     G = closure.rows(states)[1][0]
     if not np.isfinite(G).all():
-        return "it starts where a distance among its inputs is zero and has no direction"
+        return (
+            "it starts where a distance among its inputs is zero, or the directions of an angle are parallel"
+        )
     condition, free = condition_number(G[None])[0], closure.transfer.unconstrained_coordinates(G)
     text = (
         f"its inputs are dependent where it starts (condition {condition:.0e}, at most "

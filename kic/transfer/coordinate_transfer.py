@@ -118,7 +118,7 @@ class CoordinateTransfer:
         # rows that are the coordinates
         self.chosen = self.system.chosen
         self.labels, self.holonomic = self.chosen.labels, self.chosen.holonomic
-        self.has_euler = bool(self.chosen.euler)
+        self.has_euler = bool(self.chosen.euler or self.chosen.directed)
         # rounding is relative to the whole mechanism, and larger relative to a small loop
         self.growth = length / self.system.smallest
         # number of the coordinates
@@ -372,11 +372,16 @@ class CoordinateTransfer:
 
         Raises
         ------
+        InputError
+            If two directions of an angle are parallel.
         SingularError
             If an error exceeds `DIGITS_LOST`.
         """
         rows = self.chosen
         values = self._directions.arrays(states)[0]
+        rows.check_directions(values)
+        if not rows.euler:
+            return np.zeros(len(states))
         error = ROUNDING_FACTOR * EPS * gimbal_condition(rows.euler, values) ** (order + 1)
         return check_gimbal(self._name, rows.labels, error)
 
@@ -447,8 +452,8 @@ class CoordinateTransfer:
         scaled = self.scaled_rates(states[members])
         if not np.isfinite(scaled).all():
             raise InputError(
-                f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero. "
-                "Choose other coordinates.",
+                f"Coordinates {', '.join(self.labels)} have no derivatives here: a distance of them is zero, "
+                "or two directions of an angle are parallel. Choose other coordinates.",
                 coordinates=self.labels,
             )
         use = self._rows_of_each(scaled, members)

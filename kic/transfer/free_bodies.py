@@ -8,6 +8,7 @@ rows of the joints describe the motions that these prevent, and rows of joint co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from kic.dynamics.mass_and_load_tables import pack_loads, pack_masses
 from kic.dynamics.queries import dynamics_query
 from kic.errors import InertiaError
 from kic.kernels import layout as lay
-from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, distance_item
+from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, fixed_rows
 from kic.kinematics.items import Between, Item, directions_on, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
@@ -61,7 +62,7 @@ def spot(body: Body) -> tuple[float, float, float]:
 def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
     """Return a description with a free joint for each body in the spanning tree, and all other joints cut.
 
-    Couplings are omitted, distances may change, and contacts are open.
+    Couplings are omitted, distances and angles may change, and contacts are open.
     """
     names: list[str] = []
     for body in drawing.bodies:
@@ -73,12 +74,12 @@ def cut_everywhere(drawing: MechanismDescription) -> MechanismDescription:
         Joint(name, "free", (GROUND, body.name), at=spot(body))
         for name, body in zip(names, drawing.bodies, strict=True)
     ]
-    loose = tuple(replace(distance, fixed=False) for distance in drawing.distances)
+    distances = tuple(replace(distance, fixed=False) for distance in drawing.distances)
+    angles = tuple(replace(angle, fixed=False) for angle in drawing.angles)
     apart = tuple(replace(contact, closed=False) for contact in drawing.contacts)
     joints = (*free, *drawing.joints)
-    return replace(
-        drawing, joints=joints, coordinates=tuple(names), couplings=(), distances=loose, contacts=apart
-    )
+    loose: dict[str, Any] = {"couplings": (), "distances": distances, "angles": angles, "contacts": apart}
+    return replace(drawing, joints=joints, coordinates=tuple(names), **loose)
 
 
 def with_still_bodies(chain: Tree) -> MechanismDescription:
@@ -141,9 +142,9 @@ class FreeBodies:
     contact_check : ContactForceCheck
         Check of the closed contacts.
     ties : tuple of str
-        Names of the K couplings and fixed distances.
+        Names of the K couplings, fixed distances and fixed angles.
     on_joint_coordinates : (F, K)
-        Effort at each joint coordinate for a unit load of each coupling: its coefficients; 0 for distances.
+        Effort at each joint coordinate for a unit load of each coupling: its coefficients; 0 for measures.
     scale_ties : (K,)
         Scales by which the rows of `ties` are divided.
     column_scale : (N, 6)
@@ -190,7 +191,7 @@ class FreeBodies:
         held = [closure_items(tree, joint) for joint in drawing.joints]
         held += [contact_items(tree, contact) for contact in touching]
         left = [joint_motion_items(tree, joint) for joint in drawing.joints]
-        rods = [distance_item(tree, distance) for distance in drawing.distances if distance.fixed]
+        rods, self._on_rods = fixed_rows(tree, drawing._fixed_measures)
         (self.scale, self.owner), (self.scale_left, self.owner_left) = (
             self._scaled(items, length) for items in (held, left)
         )
@@ -216,14 +217,19 @@ class FreeBodies:
         self._at = np.array([joint.at or (0.0, 0.0, 0.0) for joint in self.joints])
 
     def _make_ties(self, drawing: MechanismDescription, length: float) -> None:
-        rods = [distance for distance in drawing.distances if distance.fixed]
-        self.ties = (*(coupling.name for coupling in drawing.couplings), *(rod.name for rod in rods))
+        count = len(drawing._fixed_distances)
+        self.ties = (*(coupling.name for coupling in drawing.couplings), *drawing._fixed_names)
+        # the row of an angle is minus its cosine
+        sines = [np.sin(x) for x in drawing._fixed_angles.values()]
+        self._rod_unit = np.array([1.0] * count + sines)[:, None, None]
         self.on_joint_coordinates = np.zeros((len(self.joint_coordinates), len(self.ties)))
         for k, coupling in enumerate(drawing.couplings):
             for coordinate, number in drawing._terms[coupling.name]:
                 self.on_joint_coordinates[self.joint_coordinates.index(coordinate), k] = number
         terms = np.abs(self.on_joint_coordinates[:, : len(drawing.couplings)]) * self.scale_left[:, None]
-        self.scale_ties = np.concatenate([terms.max(axis=0, initial=0.0), np.full(len(rods), length)])
+        self.scale_ties = np.concatenate(
+            [terms.max(axis=0, initial=0.0), [length] * count + [1.0] * len(sines)]
+        )
 
     def _scaled(self, made: list[list[Item]], length: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the scales of the rows of all joints' items, and the joint index of each row."""
@@ -291,12 +297,12 @@ class FreeBodies:
         return self.by_body(question.arrays(places.states)[1])
 
     def joint_rows(self, places: Places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute G of all closure rows, joint coordinates, and couplings and fixed distances.
+        """Compute G of all closure rows, joint coordinates, and of `ties`.
 
         The shapes are (B, R, N, 6), (B, F, N, 6) and (B, K, N, 6).
         """
         G, first, last = self.first_order(self._rows, places), len(self.owner), len(self.owner_left)
-        left, rods = G[:, first : first + last], G[:, first + last :]
+        left, rods = G[:, first : first + last], G[:, first + last :][:, self._on_rods] / self._rod_unit
         coupled = np.einsum("fk,bfnc->bknc", self.on_joint_coordinates, left)
         count = len(self.ties) - rods.shape[1]
         return G[:, :first], left, np.concatenate([coupled[:, :count], rods], axis=1)

@@ -1,4 +1,4 @@
-"""Limits of coordinates, distances, other rows with a value, and swings of joints.
+"""Limits of coordinates, distances, angles, other rows with a value, and swings of joints.
 
 The argument `limits` of all functions is read here: True for the limits of the description, or a dict of
 names to (lower, upper).
@@ -55,8 +55,8 @@ class MotionLimits:
             given = model.description.limits
             if not given:
                 raise InputError(
-                    f"`limits` is True, but '{model.description.name}' has no limits. Give its joints and "
-                    "distances `limits`, or pass a dict of names to (lower, upper).",
+                    f"`limits` is True, but '{model.description.name}' has no limits. Give its joints, "
+                    "distances or angles `limits`, or pass a dict of names to (lower, upper).",
                     key="limits",
                 )
         elif limits is not None and not isinstance(limits, bool | np.bool_):
@@ -78,7 +78,7 @@ class MotionLimits:
             height, valued = model.value_rows(name)
         except (UnknownNameError, InputError, TypeError):
             components = [c for joint in model.description.joints for c in joint.components]
-            there = [*components, *model.description._variable_distances]
+            there = [*components, *model.description._variable_measures]
             raise unknown("row with a value", name, model.description.name, there) from None
         if not valued:
             raise InputError(

@@ -265,6 +265,7 @@ class Mobility(Hinting):
             ("loop", "cut at ", [joint.name for joint in self._transfer.tree.cuts]),
             ("coupling", "", [c.name for c in description.couplings]),
             ("fixed distance", "", list(description._fixed_distances)),
+            ("fixed angle", "", list(description._fixed_angles)),
             ("contact", "", [contact.name for contact in description._closed_contacts]),
         ):
             if names:

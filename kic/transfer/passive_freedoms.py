@@ -20,14 +20,14 @@ the legs that move it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from kic.description.validation import GROUND
 from kic.errors import either
-from kic.kinematics.closure_rows import closure_items, distance_item
+from kic.kinematics.closure_rows import closure_items, fixed_rows
 from kic.kinematics.items import Item, directions_on, heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
@@ -64,11 +64,10 @@ class BodyTwists:
         unit = dict(zip(unit, of.tolist(), strict=True))
         self.count = len(set(unit.values()))
         self.unit = of[1:]
-        self.rods = [distance for distance in description.distances if distance.fixed]
+        self.rods = description._fixed_measures
         # units connected by each joint, and then by each fixed distance
-        carrier = {point.name: unit[point.body] for point in description.points}
         ends = [[unit[b] for b in joint.bodies] for joint in joints]
-        ends += [[carrier[p] for p in rod.points] for rod in self.rods]
+        ends += [[unit[b] for b in description._bodies_of(rod)] for rod in self.rods]
         self.ends = np.array(ends, dtype=np.intp).reshape(-1, 2)
         self.holds = np.array([j.type not in ("free", "fixed") for j in joints] + [True] * len(self.rods))
         self.coordinates = tuple(c for joint in joints for c in joint.components)
@@ -97,17 +96,19 @@ class BodyTwists:
         self._columns = (last[:, None] + np.arange(-5, 1)).ravel()
         self.scale = column_scales(free, self.length)[self._columns]
         held = [closure_items(free, joint) for joint in self.description.joints]
-        held += [[distance_item(free, rod)] for rod in self.rods]
-        self._constraints, self._constraint_scale = self._rows(held)
-        counts = [sum(heights(one)) for one in held]
-        self.constraint_owner = np.repeat(np.arange(len(held)), counts)
+        counts = [sum(heights(one)) for one in held] + [1] * len(self.rods)
+        rods, used = fixed_rows(free, self.rods)
+        count = sum(counts) - len(used)
+        used = [*range(count), *(count + row for row in used)]
+        self._constraints, self._constraint_scale = self._rows([*held, rods], np.array(used, dtype=np.intp))
+        self.constraint_owner = np.repeat(np.arange(len(counts)), counts)
         of_coordinates = [joint_motion_items(free, joint) for joint in self.description.joints]
         self._coordinate_rates, self._coordinate_scale = self._rows(of_coordinates)
 
-    def _rows(self, made: list[list[Item]]) -> tuple[Query, np.ndarray]:
-        """Return the query for rows on the free bodies, and their scales."""
+    def _rows(self, made: list[list[Item]], used: np.ndarray | None = None) -> tuple[Query, np.ndarray]:
+        """Return the query for rows on the free bodies, and the scales of the `used` rows."""
         items = [item for of_joint in made for item in of_joint]
-        rows = plain_rows(self._free, items)
+        rows = replace(plain_rows(self._free, items), select=used)
         return output_query(self._free, rows, 1), row_scales(self._free, rows, self.length)
 
     @cached_property
@@ -143,7 +144,9 @@ class BodyTwists:
         phi[:, self._columns] = six.ravel()
         free = self._free.states(phi)
         constraints, rates = (
-            q.arrays(free)[1][0][:, self._columns] * self.scale / scale[:, None]
+            q.arrays(free)[1][0][:, self._columns][q.layout.rows.select].reshape(-1, 6 * n)
+            * self.scale
+            / scale[:, None]
             for q, scale in (
                 (self._constraints, self._constraint_scale),
                 (self._coordinate_rates, self._coordinate_scale),

@@ -415,7 +415,7 @@ class Program:
             self.outputs.check_size()
         self._x_width = tree.size * sum(size**k for k in range(self.order + 1)) if keep else 0
         self._quality = lay.QUALITY_WIDTH if system is not None else 0
-        self._euler = bool(rows is not None and rows.euler)
+        self._euler = bool(rows is not None and (rows.euler or rows.directed))
         # springs, dampers and armature of cut joints
         self.cut_joints = bool(want & BOTH and model is not None and model.cut_joint_loads)
         self.applied = loads.constant[None] if loads is not None else _empty((1, 0, 3))
@@ -911,7 +911,7 @@ def output_motion_function(
     """
     query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
     rows, mobile = query.layout.rows, tree.size
-    if model.has_complex_step or rows.euler or not size:
+    if model.has_complex_step or rows.euler or rows.directed or not size:
         return lambda *_: None
     if transfer.linear is not None:  # with the couplings
         query = output_query(tree, rows, 3, transfer.linear)
@@ -1061,6 +1061,8 @@ def output_motion(
         here, own = states[members], tuple(a[members] for a in rates)
         numbered = None if closed is None else closed.some(members)
         T = query.motion(here, transfer.tree_motion(here, *own, origin=origin, closed=numbered))
+        if T.dtype.kind != "O":
+            rows.check_directions(T[:, 0])
         if rows.euler and T.dtype.kind != "O":
             errors = gimbal_errors(rows.euler, T[:, 0], [T[:, k] for k in (1, 2, 3)])
             check_gimbal(name, rows.labels, errors)

@@ -101,7 +101,7 @@ def largest_rank(tree: Tree, rows: int) -> int:
             return rows
         if off > PLANAR_ATOL:
             return rows
-    return min(rows, 2 * len(tree.cuts) + len(drawing._fixed_distances))
+    return min(rows, 2 * len(tree.cuts) + len(drawing._fixed_measures))
 
 
 def regular_dof(

@@ -309,7 +309,7 @@ def _tilts(
     joints = [j for j in t.tree.description.joints if j.name in tied and j.type in AXIAL_TYPES]
     tree, states, turned = with_turning_frames(t.tree, motion.states, joints)
     rows = plain_rows(tree, all_closure_rows(tree)[0])
-    changes = output_query(tree, rows, 1).arrays(states)[1] / t.scale[:, None]
+    changes = output_query(tree, rows, 1).arrays(states)[1][:, t.system.closing_rows] / t.scale[:, None]
     changes = (beyond @ changes[:, own]).reshape(missed.size, -1)
     made, every = list[tuple[float, Turn]](), [np.zeros((missed.size, 0))]
     for joint, columns in turned:

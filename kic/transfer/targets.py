@@ -60,14 +60,16 @@ class NamedInput:
         Number of rows.
     valued : bool
         True if all rows have values.
-    has_pose, is_distance : bool
-        True for a body, frame or spherical joint, which may have a pose, and for a distance.
+    has_pose : bool
+        True for a body, frame or spherical joint, which may have a pose.
+    largest : float
+        Upper bound of values, which are positive: infinite for a distance, π for an angle; 0 for other parts.
     """
 
     height: int
     valued: bool
     has_pose: bool
-    is_distance: bool
+    largest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -282,8 +284,8 @@ def targets_of(
             parts = [value] if plain else _values(tree, one, key, value)
             names.append(key)
             rows += parts
-            if one.is_distance:
-                reasons.append(_no_distance(key, np.asarray(parts[0])))
+            if one.largest:
+                reasons.append(_no_measure(key, np.asarray(parts[0]), one.largest))
         if parts and type(parts[0]) is not float and parts[0].shape:
             shapes[key] = parts[0].shape
     rows += pose_rows
@@ -373,13 +375,15 @@ def _too_large(name: str, wanted: np.ndarray) -> np.ndarray:
     return why
 
 
-def _no_distance(name: str, wanted: np.ndarray) -> np.ndarray:
-    """Return reasons why a distance cannot have given values; '' for possible values."""
+def _no_measure(name: str, wanted: np.ndarray, largest: float) -> np.ndarray:
+    """Return reasons why a distance or an angle cannot have given values; '' for possible values."""
     why = np.full(wanted.shape, "", dtype=object)
-    for index in np.argwhere(wanted.real <= 0):
+    for index in np.argwhere((wanted.real <= 0) | (np.isfinite(largest) & (wanted.real >= largest))):
         x = float(wanted[tuple(index)].real)
         why[tuple(index)] = (
-            f"{name} = {x:g}, but a distance is never negative"
+            f"{name} = {x:g}, but an angle of two directions must be more than 0 and less than π"
+            if largest < np.inf
+            else f"{name} = {x:g}, but a distance is never negative"
             if x < 0
             else f"{name} = 0, where a distance has no direction; name the rows of a point instead"
         )

@@ -164,6 +164,7 @@ SOUND = {
     },
     kic.Point: {"name": "p", "body": "b", "at": (0, 0, 0)},
     kic.Distance: {"name": "d", "points": ("p", "q")},
+    kic.Angle: {"name": "a", "bodies": ("p", "q"), "axis": (1, 0, 0), "axis2": (0, 1, 0)},
     kic.Force: {"name": "f", "point": "p"},
     kic.Moment: {"name": "t", "body": "b"},
     kic.Spring: {"name": "s", "points": ("p", "q")},

@@ -253,7 +253,8 @@ def everything() -> kic.Mechanism:
         points=[kic.Point("p", "g", (1, 2, 3), mass=0.5), kic.Point("o", "ground", (0, 0, 0)), kic.Point("q",
             "h", (1, 0, 0))],
         distances=[kic.Distance("d1", ("p", "o"), limits=(0.5, 1e3)),
-            kic.Distance("d2", ("p", "q"), fixed=True)],
+            kic.Distance("d2", ("p", "q"), fixed=True), kic.Distance("d3", ("p", "q"), axis=(0, 1, 0))],
+        angles=[kic.Angle("w", ("g", "h"), (1, 0, 0), (0, 1, 0), limits=(0.5, 2))],
         forces=[kic.Force("f1", "p", (1, 2, 3), axes="body"), kic.Force("f2", "q")],
         moments=[kic.Moment("m1", "h", (1, 2, 3), axes="body"), kic.Moment("m2", "a", (0, 0, 1))],
         springs=[kic.Spring("s1", ("p", "q"), stiffness=1, rest=2, damping=3),
@@ -573,7 +574,7 @@ def test_the_schema_describes_every_key() -> None:
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["additionalProperties"] is False
     parts = [
-        kic.Body, kic.Joint, kic.Point, kic.Distance, kic.Force, kic.Moment, kic.Spring, kic.Coupling,
+        kic.Body, kic.Joint, kic.Point, kic.Distance, kic.Angle, kic.Force, kic.Moment, kic.Spring, kic.Coupling,
         kic.Units, kic.DHRow,
     ]  # fmt: skip
     for part in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, get_args
 from xml.dom import minidom
 
@@ -297,12 +298,15 @@ CASES: dict[str, Callable[[], list[tuple[kic.Mechanism, kic.Mechanism]]]] = {
 TOUCH = kic.Contact(
     "touch", "soft", ("a", "ground"), (0.1, 0.2, 0.3), normal=(0, 0, 1), friction=0.5, torsion=0.1
 )
+AXES, LIMITED = (("ground", "a"), (1, 0, 0), (0, 1, 1)), ("limits", "effort_limits", "rate_limits")
 for kind, part, keys in (
     ("frames", TOOL, ("body", "origin", "axes")),
     ("springs", SPRING, ("points", "stiffness", "rest")),
     ("forces", kic.Force("push", "pa", (1, 2, 3)), ("point", "force")),
     ("moments", kic.Moment("twist", "a", (1, 2, 3)), ("body", "moment")),
-    ("distances", kic.Distance("rod", ENDS, fixed=True), ("points", "fixed")),
+    ("distances", kic.Distance("rod", ENDS, axis=(0.3, -1, 0.2), fixed=True), ("points", "axis", "fixed")),
+    ("angles", kic.Angle("w", *AXES, fixed=True), ("bodies", "axis", "axis2", "fixed")),
+    ("angles", kic.Angle("w", *AXES, limits=(0.1, 3), effort_limits=9, rate_limits=9), LIMITED),
     ("contacts", TOUCH, [x.name for x in fields(kic.Contact) if x.name != "name"]),
 ):
     names = [f"{type(part).__name__}.{key}" for key in keys]

@@ -39,9 +39,9 @@ OTHERS = [
 
 
 def questions(m: kic.Mechanism) -> list[str]:
-    """Return outputs of every kind: the last body, a point, a distance and the joints."""
+    """Return outputs of every kind: the last body, a point, distances, an angle and the joints."""
     last = m.bodies[-1].name
-    return [last, m.points[-2].name, "gap", *(j.name for j in m.joints if j.dof)]
+    return [last, m.points[-2].name, *m._variable_measures, *(j.name for j in m.joints if j.dof)]
 
 
 def check_tree(m: kic.Mechanism, c: kic.Configuration) -> None:

@@ -50,6 +50,7 @@ def all_items(tree: Tree, size: float) -> list[Item]:
         between.angle(),
         between.cosine(np.eye(3)[0], w),
         between.arcsine(),
+        *Item.from_line(tree, *(Item.point_on(tree, name, at) for name in ("c", "a")), *np.eye(3)[:2]),
     ]
 
 
@@ -67,7 +68,7 @@ def answers() -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
 def test_every_kind_is_built() -> None:
     tree = chain(1.0)
     kinds = {item.kind for item in all_items(tree, 1.0)}
-    assert kinds == set(range(lay.WEIGHTED_POINT, lay.ARCSINE + 1))
+    assert kinds == set(range(lay.WEIGHTED_POINT, lay.NORM + 1))
 
 
 def test_lengths_are_the_rows_in_proportion_to_the_size(answers) -> None:
@@ -80,7 +81,7 @@ def test_lengths_are_the_rows_in_proportion_to_the_size(answers) -> None:
 
 def test_linear_rows_are_those_without_second_order(answers) -> None:
     kinds, (_, _, H), _ = answers
-    bent = np.zeros(lay.ARCSINE + 2, dtype=bool)
+    bent = np.zeros(lay.NORM + 2, dtype=bool)
     bent[kinds[np.abs(H).max(axis=(0, 2, 3)) > 1e-12]] = True
     straight = kinds_of.LINEAR | kinds_of.RATE  # hinges that stay parallel
     np.testing.assert_array_equal(bent[kinds], ~straight[kinds])
@@ -88,7 +89,7 @@ def test_linear_rows_are_those_without_second_order(answers) -> None:
 
 def test_rates_are_the_rows_without_values(answers) -> None:
     kinds, (values, *_), _ = answers
-    for kind in range(lay.WEIGHTED_POINT, lay.ANGLE):  # values of later kinds are found outside kernels
+    for kind in (*range(lay.WEIGHTED_POINT, lay.ANGLE), lay.NORM):  # others have values outside kernels
         assert values[:, kinds == kind].any() != kinds_of.RATE[kind]
 
 
