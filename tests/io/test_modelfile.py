@@ -574,8 +574,8 @@ def test_the_schema_describes_every_key() -> None:
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["additionalProperties"] is False
     parts = [
-        kic.Body, kic.Joint, kic.Point, kic.Distance, kic.Angle, kic.Force, kic.Moment, kic.Spring, kic.Coupling,
-        kic.Units, kic.DHRow,
+        kic.Body, kic.Joint, kic.Point, kic.Distance, kic.Angle, kic.Force, kic.Moment, kic.Spring,
+        kic.Coupling, kic.Units, kic.DHRow,
     ]  # fmt: skip
     for part in parts:
         table = schema["$defs"][part.__name__]
