@@ -30,9 +30,9 @@ from kic.numerics.tolerances import RANK_RTOL
 _LOCKS = "_locks"
 # attribute of a mechanism without locks: spins whose hinges are locked by `hold_spins`
 _SPINS = "_spins"
-# kinds of parts that can be locked
 # fields of a distance or an angle that is locked
 _FIXED: dict[str, Any] = {"fixed": True, "limits": None, "effort_limits": None, "rate_limits": None}
+# kinds of parts that can be locked
 _KINDS = "joints", "distances", "angles", "points", "bodies"
 # largest difference between values of dependent locks that are consistent
 CONSISTENT_RTOL = 1e-9

@@ -81,8 +81,8 @@ ROWS: Mapping[type, tuple[str, ...]] = {
     Point: ("x", "y", "z"),
     Body: ("x", "y", "z", "wx", "wy", "wz", "angle"),
 }
-# A fixed distance below this share of the coordinates of its points has no reliable direction. Neither has a
-# fixed angle of directions that are parallel within this angle.
+# a fixed distance below this share of the coordinates of its points has no reliable direction, nor have
+# directions that are parallel within this angle
 FIXED_DISTANCE_RTOL = 1e-12
 
 
@@ -368,13 +368,13 @@ class MechanismDescription:
                     "`fixed` out.",
                     key=key,
                 )
-            size, left, remedy = (
-                1.0,
-                min(value.real, np.pi - value.real),
-                "Use two fixed angles of 90°, each ",
-            )
-            remedy += "with one of the directions and with one of two that are perpendicular to the other."
-            if isinstance(measure, Distance):
+            if isinstance(measure, Angle):
+                size, left = 1.0, min(value.real, np.pi - value.real)
+                remedy = (
+                    "Use two fixed angles of 90°, each with one of the directions and one of two that are "
+                    "perpendicular to the other."
+                )
+            else:
                 size, left = max(map(abs, sum((self._point(p).at for p in measure.points), ()))), value.real
                 remedy = "Use a spherical joint to keep points together."
                 if measure.axis is not None:

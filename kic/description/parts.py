@@ -697,10 +697,8 @@ class Angle(Measure):
         remedy = "Use True to keep the angle of the reference configuration."
         checks = {"bodies": valid.two_names, "axis": valid.direction, "axis2": valid.direction}
         label = self._check_measure("angle", remedy, **checks)
-        if self.limits is not None and not (self.limits[0] < np.pi and self.limits[1] > 0):
-            raise invalid_part(
-                label, "limits", "must have values between 0 and π", self.limits, "Give radians."
-            )
+        if any(np.isfinite(x) and not 0 <= x <= np.pi for x in self.limits or ()):
+            raise invalid_part(label, "limits", "must be between 0 and π", self.limits, "Give radians.")
 
 
 @dataclass(frozen=True)

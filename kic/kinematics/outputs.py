@@ -26,9 +26,9 @@ from kic.kinematics.tree import Tree
 
 # rows of a point and of an angular velocity
 XYZ = ("x", "y", "z")
+OMEGA = ("wx", "wy", "wz")
 # sine of the angle between two directions that are parallel up to rounding
 PARALLEL_ATOL = 1e-13
-OMEGA = ("wx", "wy", "wz")
 
 
 @dataclass(frozen=True)

@@ -378,7 +378,7 @@ class Layout:
         SingularError
             If the relative error of an angle may exceed `DIGITS_LOST`.
         """
-        if self.rows is None or T.dtype.kind == "O":
+        if self.rows is None or not (self.rows.euler or self.rows.directed) or T.dtype.kind == "O":
             return None
         values, *tensors = self.split(T, (len(T),))
         self.rows.check_directions(values)
