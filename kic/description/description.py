@@ -401,10 +401,10 @@ class MechanismDescription:
         """Tuple of the fixed distances and angles."""
         return tuple(m for m in self._measures if m.fixed)
 
-    @property
+    @cached_property
     def _fixed_names(self) -> tuple[str, ...]:
         """Tuple of the names of the fixed distances and angles."""
-        return tuple(m.name for m in self._fixed_measures)
+        return tuple([measure.name for measure in self._fixed_measures])
 
     @cached_property
     def _fixed_distances(self) -> Mapping[str, float]:

@@ -176,7 +176,8 @@ class ConstraintSystem:
         self.left_out = max(len(self.owners) - (tree.size - self.n_chosen), 0)
         items = [*self.chosen.source, *held, *closing]
         select = np.arange(self.chosen.height) if self.chosen.select is None else self.chosen.select
-        held_rows, closed = (a + self.chosen.height for a in (np.arange(more), more + self.closing_rows))
+        held_rows = self.chosen.height + np.arange(more)
+        closed = self.chosen.height + more + self.closing_rows
         self.picked = np.concatenate([select, held_rows, closed]).astype(np.intp)
         offsets = (
             *self.chosen.offsets,
