@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -180,3 +182,45 @@ def test_every_package_has_a_layer() -> None:
 def test_tests_have_the_layout_of_the_package() -> None:
     folders = {path.parent.name for path in (ROOT.parent / "tests").glob("*/test_*.py")}
     assert folders - {"benchmarks"} == set(layers())
+
+
+CORE_ALONE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("kic.") and name.split(".")[1] in sys.argv[1:]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import kic
+from kic.configuration import Animated
+from kic.transfer.mobility import Mobility
+
+ends = ("ground", "crank"), ("crank", "coupler"), ("coupler", "rocker"), ("ground", "rocker")
+places = zip("ABCD", ends, ((0, 0, 0), (0, 1, 0), (3, 2, 0), (4, 0, 0)))
+joints = [kic.Joint(name, "revolute", pair, at, (0, 0, 1)) for name, pair, at in places]
+bodies = [kic.Body(b, mass=1.0, com=(1, 1, 0), inertia=1) for b in ("crank", "coupler", "rocker")]
+motor = kic.Motor("M", ["A"], ratios=[20.0], inertia=1e-3)
+m = kic.Mechanism("four-bar", bodies, joints, motors=[motor], coordinates=["A"]).replace("B", damping=0.1)
+c = m.path({"A": [0.0, 0.1, 0.2]}, limits={"D": (-1, 1)})
+c.coefficients("coupler", order=3, wrt="D"), c.motion("coupler", [1.0]), c.pose("coupler")
+c.dynamics(motors=True), c.inverse_dynamics([1.0], [1.0]), c.forward_dynamics(effort={"C": 1.0})
+m.mobility().summary(), m.summary(), c.summary(), c.potential_energy(), m.without("M")
+for cls in (kic.Configuration, kic.Mechanism, Animated, Mobility):
+    for home, names in kic._METHODS[cls.__name__].items():
+        package = home.partition(".")[0]
+        for name in names.replace("@", "").split() if package in sys.argv[1:] else ():
+            try:
+                getattr(cls, name.partition(":")[0])
+            except kic.MissingExtraError as error:
+                assert error.package == f"kic.{package}", error
+            else:
+                raise AssertionError(name)
+"""
+
+
+@pytest.mark.slow
+def test_the_core_works_without_the_packages_above_it() -> None:
+    above = [name for name, place in layers().items() if place > layers()["mechanism"]]
+    subprocess.run([sys.executable, "-c", CORE_ALONE, *above], check=True)
