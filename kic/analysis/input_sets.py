@@ -140,10 +140,10 @@ def independent_sets(
         A configuration, or a batch whose worst member counts; unsolved members are ignored. By default
         that of this account.
     of : str or list of str, optional
-        Candidates: joints, points, distances, body motion, or single rows of them; every row is a
-        candidate. By default the coordinates of all joints, including cut joints, and distances that are
-        coordinates or actuators. Rows without a value, such as angular velocities of spherical joints,
-        are used only for degrees of freedom that no other row determines.
+        Candidates: joints, points, distances, angles, body motion, or single rows of them; every row is
+        a candidate. By default the coordinates of all joints, including cut joints, and distances and
+        angles that are coordinates or actuators. Rows without a value, such as angular velocities of
+        spherical joints, are used only for degrees of freedom that no other row determines.
     count : int
         Largest number of sets.
 

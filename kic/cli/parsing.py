@@ -77,7 +77,7 @@ def configuration_options(command: Callable[..., None]) -> Any:
     at = click.option("--at", "given", help=text, **shared)
     text = "Start from this configuration to select the assembly mode of --at; written like --at."
     near = click.option("--near", "near", help=text, **shared)
-    text = "Enforce the joint and distance limits of the model; exceeding them is an error."
+    text = "Enforce the limits of joints, distances and angles of the model; exceeding them is an error."
     limits = click.option("--limits", "limits", is_flag=True, help=text)
     return model_argument(at(near(limits(run))))
 

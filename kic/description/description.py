@@ -81,9 +81,10 @@ ROWS: Mapping[type, tuple[str, ...]] = {
     Point: ("x", "y", "z"),
     Body: ("x", "y", "z", "wx", "wy", "wz", "angle"),
 }
-# a fixed distance below this share of the coordinates of its points has no reliable direction, nor have
-# directions that are parallel within this angle
+# a fixed distance below this share of the coordinates of its points has no reliable direction
 FIXED_DISTANCE_RTOL = 1e-12
+# smallest fixed angle, and its distance from π: the row is its cosine, whose derivative is the sine
+FIXED_ANGLE_MIN = 1e-5
 
 
 class _DefaultNames(tuple[str, ...]):
@@ -331,7 +332,7 @@ class MechanismDescription:
             )
 
     def _check_motors(self) -> None:
-        """Check that the joints and distances of every motor exist and have one coordinate each."""
+        """Check that the joints, distances and angles of every motor exist and have one coordinate."""
         for i, motor in enumerate(self.motors):
             try:
                 driven(motor, self.name, self._joints, self._variable_measures)
@@ -369,18 +370,19 @@ class MechanismDescription:
                     key=key,
                 )
             if isinstance(measure, Angle):
-                size, left = 1.0, min(value.real, np.pi - value.real)
+                least, left = FIXED_ANGLE_MIN, min(value.real, np.pi - value.real)
                 remedy = (
                     "Use two fixed angles of 90°, each with one of the directions and one of two that are "
                     "perpendicular to the other."
                 )
             else:
-                size, left = max(map(abs, sum((self._point(p).at for p in measure.points), ()))), value.real
+                size = max(map(abs, sum((self._point(p).at for p in measure.points), ())))
+                least, left = FIXED_DISTANCE_RTOL * size, value.real
                 remedy = "Use a spherical joint to keep points together."
                 if measure.axis is not None:
                     remedy = "Use a massless body with a spherical joint at the point and one along the line."
-            if not left > FIXED_DISTANCE_RTOL * size:
-                message = f"{label} is fixed at {value.real:.3g}, where it has no direction. {remedy}"
+            if not left > least:
+                message = f"{label} is fixed at {value.real:.3g}, where it is not accurate. {remedy}"
                 raise ModelError(message, key=key, length=value.real)
 
     def _drawn_value(self, measure: Distance | Angle) -> float:
@@ -540,7 +542,7 @@ class MechanismDescription:
 
     @property
     def _moving_parts(self) -> tuple[str, ...]:
-        """Tuple of the joints and distances of `coordinates`; by default every joint that moves, in order."""
+        """Tuple of the parts of `coordinates`, by default every joint that moves, in order."""
         if (given := self._given("coordinates")) is not None:
             return given
         return tuple(joint.name for joint in self.joints if joint.dof)

@@ -160,14 +160,16 @@ class _Graph:
         others = [b for joint in joints for b in joint.bodies if b not in bodies]
         if len(others) < len(joints):
             return None
-        for rod in self.description._fixed_measures:
+        for rod in self.description._measures:
             ends = self.description._bodies_of(rod)
-            if (ends[0] in bodies) != (ends[1] in bodies):
+            acts = rod.fixed or rod.name in self.driven
+            if acts and (ends[0] in bodies) != (ends[1] in bodies):
                 mine = 0 if ends[0] in bodies else 1
                 if isinstance(rod, Angle) or (mine and rod.axis):
                     return None
                 balls.append(self.place[rod.points[mine]])
-                others.append(ends[1 - mine])
+                if rod.fixed:
+                    others.append(ends[1 - mine])
         places = np.array(balls, dtype=float)
         arms = places - places[0]
         far = arms[np.argmax(np.linalg.norm(arms, axis=1))]

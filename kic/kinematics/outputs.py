@@ -23,12 +23,14 @@ from kic.kinematics.closure_rows import contact_items, cut_joint_part, measure_p
 from kic.kinematics.euler import EULER, euler_part, middle_cosine
 from kic.kinematics.items import HEIGHT, ROOT, Item, Part, summed
 from kic.kinematics.tree import Tree
+from kic.numerics.tolerances import DIGITS_LOST, EPS, ROUNDING_FACTOR
 
 # rows of a point and of an angular velocity
 XYZ = ("x", "y", "z")
 OMEGA = ("wx", "wy", "wz")
-# sine of the angle between two directions that are parallel up to rounding
-PARALLEL_ATOL = 1e-13
+# sine of the angle between two directions below which its derivatives lose digits: their errors are those of
+# direction cosines, divided by the sine
+PARALLEL_ATOL = ROUNDING_FACTOR * EPS / DIGITS_LOST
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class Rows:
             failed = np.flatnonzero(np.abs(middle_cosine(values.real, sine)) < PARALLEL_ATOL)
             if failed.size:
                 raise InputError(
-                    f"The directions of '{name}' are parallel here, and the angle has no derivatives. Use "
-                    "another direction, such as a perpendicular one, or move them apart.",
+                    f"The directions of '{name}' are parallel here within {PARALLEL_ATOL:.0e} rad, where the "
+                    "angle has no accurate derivatives. Use another direction, such as a perpendicular one.",
                     name=name,
                     failed=failed.tolist(),
                 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from kic.configuration import Configuration, flat_states, model_of, motor_shafts
-from kic.description.parts import Body, Distance, Joint, Point
+from kic.description.parts import Body, Joint, Measure, Point
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, invalid, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
@@ -626,7 +626,7 @@ def _row_gains(
     found, part_names = dict[str, np.ndarray](), model_of(configuration).description._parts
     for name in inputs:
         part = part_names.get(name.partition(".")[0])
-        if isinstance(part, Joint | Distance | Point | Body):
+        if isinstance(part, Joint | Measure | Point | Body):
             rows = configuration.coefficients(name, order=1, wrt=wrt, failures=failures)
             found |= {row: rows.G[..., k, :, None] for k, row in enumerate(rows.rows) if rows.rows == (name,)}
     return found

@@ -55,9 +55,10 @@ class Registered:
 
     def __get__(self, instance: Any, cls: type) -> Any:
         found = self.load()
+        made: Any = property(found) if self.is_property else self.as_method(found)
         # it replaces this descriptor
-        setattr(self.owner, self.name, property(found) if self.is_property else self.as_method(found))
-        return getattr(cls if instance is None else instance, self.name)
+        setattr(self.owner, self.name, made)
+        return made.__get__(instance, cls)
 
     def load(self) -> FunctionType:
         """Import the function; raise `MissingExtraError` if its package is missing."""
@@ -88,6 +89,7 @@ class Registered:
             returned = "Self"
         method: Any = explained(function)
         method.__signature__ = signature.replace(parameters=[own, *others], return_annotation=returned)
-        # pickles find a bound method by its name
+        # pickles find a method by these
+        method.__module__ = self.owner.__module__
         method.__name__, method.__qualname__ = self.name, f"{self.owner.__name__}.{self.name}"
         return method

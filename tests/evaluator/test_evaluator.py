@@ -433,3 +433,20 @@ def test_states_that_do_not_close_near_a_singularity() -> None:
     state[1] += 0.3
     with raises(kic.InputError, key="state"):
         f(state, np.ones(1), np.ones(1))
+
+
+def test_terms_of_strided_arrays_are_those_of_contiguous_ones() -> None:
+    m = kic.load("five-bar")
+    f = m.prepare.forward_dynamics()
+    given = [m.at().state, np.array([0.4, -0.7]), np.array([0.02, 0.05])]
+    spread = [np.repeat(a, 2)[::2] for a in given]
+    assert not any(a.flags.c_contiguous for a in spread)
+    for got, want in zip(f.terms(*spread), f.terms(*given), strict=True):
+        assert np.array_equal(got, want)
+
+
+def test_results_without_loads_have_none() -> None:
+    m = kic.load("puma560")
+    found, whole = (m.prepare.dynamics(loads=loads)(m.at().state) for loads in (False, True))
+    assert np.array_equal(found.I, whole.I)
+    assert not hasattr(found, "load")

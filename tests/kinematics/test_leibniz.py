@@ -23,11 +23,12 @@ COORDINATES = [
 
 
 def rows_of(m: kic.Mechanism) -> list[str]:
-    """Return rows of all points, distances and joints, and of the rotation of the last body."""
+    """Return rows of all points, distances, angles and joints, and of the rotation of the last body."""
     body = m.bodies[-1].name
     angles = ["wx", "wy", "wz", "euler_zyx", *["angle"] * (m._model.tree.planar_normal is not None)]
     joints = [joint.name for joint in m.joints if joint.dof]
-    return [*[part.name for part in (*m.points, *m.distances)], *joints, *[f"{body}.{row}" for row in angles]]
+    parts = [part.name for part in (*m.points, *m.distances, *m.angles)]
+    return [*parts, *joints, *[f"{body}.{row}" for row in angles]]
 
 
 def check(m: kic.Mechanism, c: Configuration, wrt: str | list[str] | None = None) -> str:

@@ -287,6 +287,33 @@ def test_parallel_directions_and_points_on_a_line_have_no_coefficients() -> None
             arm.at({y: x, "shoulder": 0.1})
 
 
+@pytest.mark.parametrize("apart", [1e-5, 1e-7, 1e-9])
+def test_digits_near_parallel_directions(apart: float) -> None:
+    """Of two skew directions in a plane that turns with its hinge, the angle is that of the hinge."""
+    u = (0.3, -0.7, 0.0)
+    arm = kic.load("horn-two-link").add(kic.Angle("fold", ("ground", "link2"), u, u))
+    found = arm.at([0.2, apart - 0.2]).coefficients("fold", order=3)
+    np.testing.assert_allclose(found.values, [apart], rtol=1e-4)
+    np.testing.assert_allclose(found.G, [[1.0, 1.0]], rtol=1e-4)
+    # relative to products of the first order with the inverse of the sine, which cancel
+    assert np.abs(found.H).max() < 1e-4 / apart
+    assert np.abs(found.D).max() < 1e-4 / apart**2
+    with raises(kic.InputError, name="fold"):
+        arm.at([0.2, 1e-11 - 0.2]).coefficients("fold")
+
+
+def test_angles_drive() -> None:
+    m = four_bar().replace(actuators=["mu"])
+    c = kic_with_mass(m.at({"A": 1.2}))
+    effort = c.linearize().state_space(inputs=["mu"]).B
+    np.testing.assert_allclose(
+        effort * c.coefficients("A", wrt="mu").G, c.linearize().state_space(inputs=["A"]).B, rtol=1e-10
+    )
+    spinning = kic.load("rssr").add(kic.Angle("t", ("crankarm", "coupler"), (1, 0.3, 0.2), (0, 1, 0.4)))
+    assert spinning.hold_spins().dof == 1
+    assert spinning.add(kic.Motor("M", ["t"], inertia=0.1)).hold_spins().dof == 2
+
+
 def test_described_anew_and_copied(tmp_path: Path) -> None:
     m = four_bar(mu=(0.7, 1.3))
     m.save(tmp_path / "m.toml")
@@ -313,7 +340,7 @@ def test_described_anew_and_copied(tmp_path: Path) -> None:
         (lambda: kic.Angle("x", ("a", "b"), (1, 0, 0), (0, 1, 0), limits=(1, 2), fixed=True), "limits"),
         (lambda: kic.Angle("x", ("coupler", "hand"), (1, 0, 0), (0, 1, 0)), "angles[1].bodies"),
         (lambda: kic.Angle("x", ("coupler", "rocker"), (1, 0, 0), (2, 0, 0), fixed=True), "angles[1].fixed"),
-        (lambda: kic.Angle("x", ("coupler", "rocker"), Z, (0, 0, -2), fixed=True), "angles[1].fixed"),
+        (lambda: kic.Angle("x", ("coupler", "rocker"), Z, (0, 1e-6, -2), fixed=True), "angles[1].fixed"),
         (lambda: kic.Distance("x", ("tip", "P"), axis=(0, 0, 0)), "axis"),
         (lambda: kic.Distance("x", ("tip", "tip"), axis=Z), "points"),
         (lambda: kic.Distance("x", ("P", "Q"), axis=Z, fixed=True), "distances[2].fixed"),

@@ -256,6 +256,50 @@ def loaded(**more) -> kic.Mechanism:
     return kic.Mechanism("loaded", bodies, joints, points=points, **more)
 
 
+PHI = np.random.default_rng(9).normal(size=(3, 4))
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, -9.81), (3, 0, 0), (1.0, -2.0, 0.5)])
+def test_gravity_in_any_direction(gravity: tuple[float, ...]) -> None:
+    m = loaded(gravity=gravity)
+    c = m.at(PHI)
+    G = c.coefficients(["a", "b"], order=1)
+    wanted = sum(
+        body.mass * np.einsum("bpn,p->bn", G[[f"{body.name}.{x}" for x in "xyz"]].G, gravity)
+        for body in m.bodies
+    )
+    assert mismatch(c.dynamics().load, wanted) < 1e-14
+
+
+@pytest.mark.parametrize("axes", ["world", "body"])
+def test_forces_and_moments_of_the_model_and_of_the_caller(axes: str) -> None:
+    m = loaded(
+        forces=[kic.Force("push", "tip", (1, 2, 3), axes=axes)],
+        moments=[kic.Moment("twist", "a", (-1, 0.5, 2), axes=axes)],
+        gravity=(0, 0, 0),
+    )
+    c = m.at(PHI)
+    at_tip = c.coefficients("tip", order=1).G
+    on_a = c.coefficients(["a.wx", "a.wy", "a.wz"], order=1).G
+
+    def wanted(push, twist) -> np.ndarray:
+        push, twist = (np.broadcast_to(x, (3, 3)).astype(float) for x in (push, twist))
+        if axes == "body":  # as they are in the drawing, turned with the body
+            push, twist = c.pose("b").rotation.apply(push), c.pose("a").rotation.apply(twist)
+        return np.einsum("bpn,bp->bn", at_tip, push) + np.einsum("bpn,bp->bn", on_a, twist)
+
+    assert mismatch(c.dynamics().load, wanted((1, 2, 3), (-1, 0.5, 2))) < 1e-14
+    assert mismatch(c.dynamics(applied={"push": (0, 0, 7)}).load, wanted((0, 0, 7), (-1, 0.5, 2))) < 1e-14
+    many = np.random.default_rng(1).normal(size=(3, 3))
+    assert (
+        mismatch(c.dynamics(applied={"push": many, "twist": (1, 1, 1)}).load, wanted(many, (1, 1, 1))) < 1e-14
+    )
+    # one configuration, many forces
+    alone = m.at(PHI[0]).dynamics(applied={"push": many}).load
+    for k in range(3):
+        assert mismatch(alone[k], m.at(PHI[0]).dynamics(applied={"push": many[k]}).load) < 1e-14
+
+
 def test_gravity_has_one_default() -> None:
     """It is −9.81 m/s² along z in any constructor and reader, in the units of the mechanism."""
     urdf = """<robot name="r"><link name="base"/><link name="a"/>
@@ -282,6 +326,22 @@ def test_gravity_has_one_default() -> None:
 
 
 # ------------------------------------------------------------------------------------------ inertias
+
+
+def test_springs_and_dampers() -> None:
+    laws = dict(stiffness=(3.0, 5.0), rest=(0.2, -0.1), damping=(0.4, 0.6))
+    plain = loaded(gravity=(0, 0, 0))
+    joints = [plain.joints[0], replace(plain.joints[1], **laws)]
+    spring = kic.Spring("s", ("tip", "nail"), stiffness=7.0, rest=0.3, damping=0.9)
+    m = replace(plain, joints=joints, springs=[spring], distances=[kic.Distance("d", ("nail", "tip"))])
+    c = m.at(PHI)
+    stretch = c.coefficients("d", order=1).G[:, 0]
+    pull = 7.0 * (c.value("d") - 0.3)
+    wanted = -pull[:, None] * stretch
+    wanted[:, 2:] -= np.array(laws["stiffness"]) * (PHI[:, 2:] - laws["rest"])
+    assert mismatch(c.dynamics().load, wanted) < 1e-14
+    damping = 0.9 * stretch[:, :, None] * stretch[:, None] + np.diag([0, 0, 0.4, 0.6])
+    assert mismatch(c.dynamics().damping, damping) < 1e-14
 
 
 def test_products_of_inertia_are_entries_of_the_tensor() -> None:

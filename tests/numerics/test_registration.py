@@ -32,9 +32,13 @@ def test_methods_have_the_signature_of_their_function() -> None:
     assert "evaluators" in (kic.Mechanism.prepare.__doc__ or "")
 
 
-def test_bound_methods_are_pickled() -> None:
-    m = kic.load("four-bar")
-    again = pickle.loads(pickle.dumps(m.sensitivity))
+def test_methods_are_pickled() -> None:
+    for cls in (kic.Configuration, kic.Mechanism):
+        for names in kic._METHODS[cls.__name__].values():
+            for name in (entry.partition(":")[0] for entry in names.split() if entry[0] != "@"):
+                method = getattr(cls, name)
+                assert pickle.loads(pickle.dumps(method)) is method
+    again = pickle.loads(pickle.dumps(kic.load("four-bar").sensitivity))
     assert again(lambda m: m.at().value("tip"), "B.at.x").shape == (1, 3)
 
 
@@ -43,15 +47,30 @@ def test_errors_name_the_method() -> None:
         kic.load("three-finger-hand").at().grasp("ball", finger="A")  # type: ignore[call-arg]
 
 
-def test_subclasses_override_methods() -> None:
-    class Silent(kic.Mechanism):
-        def draw(self) -> str:  # type: ignore[override]
-            return "nothing"
+class Base:
+    """Class with a method and a property of another module."""
 
-    hinge = kic.Joint("A", "revolute", ("ground", "rod"), (0, 0, 0), (0, 0, 1))
-    made = Silent("pendulum", [kic.Body("rod")], [hinge])
-    assert made.draw() == "nothing"
-    assert made.dof == 1
+    def __repr__(self) -> str:
+        return "base"
+
+
+@pytest.mark.parametrize("name", ["shown", "@shown"])
+def test_subclasses_extend_methods(name: str) -> None:
+    """The first access, which imports the function, may come from `super`."""
+    Base.shown = registration.Registered(Base, name, "kic.errors", "short_repr")
+
+    class Method(Base):
+        def shown(self) -> str:
+            return f"<{super().shown()}>"  # type: ignore[misc]
+
+    class Property(Base):
+        @property
+        def shown(self) -> str:
+            return f"<{super().shown}>"  # type: ignore[misc]
+
+    made = Property() if name[0] == "@" else Method()
+    for _ in range(2):
+        assert (made.shown if name[0] == "@" else made.shown()) == "<base>"  # type: ignore[operator]
 
 
 class Thing:

@@ -241,3 +241,13 @@ def test_a_coordinate_is_named_once() -> None:
         m.at().dynamics(wrt=["A", "A"])
     with raises(kic.InputError, name="tip.x"):
         m.prepare.coefficients("tip", wrt=["tip.x", "tip"])
+
+
+def test_no_wrong_digits_near_a_bifurcation() -> None:
+    m = parallelogram()
+    far = m.at({"A": 0.5}).coefficients("tip", order=3)
+    assert far.D[1, 0, 0, 0] == pytest.approx(-np.cos(0.5), rel=1e-9)
+    near = m.at({"A": 1e-5})
+    assert near.coefficients("tip", order=1).G[1, 0] == pytest.approx(1, rel=1e-5)
+    with raises(kic.SingularError, order=3):
+        near.coefficients("tip", order=3)
