@@ -847,7 +847,7 @@ class PositionSolver(Evaluator[np.ndarray]):
             if share[0] == 1:
                 return states[0]
         else:
-            turned = positions is not None and np.shape(values)[-1:] == (positions.size,)
+            turned = positions is not None and numbers("values", values).shape[-1:] == (positions.size,)
             values = self._real("values", values, positions.size if turned and positions else size)
             near = self._real("state", near, state_size)
         batch = values.shape[:-1]

@@ -13,6 +13,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.linkage_parts import Parts, apex, lengths, polar, real_or_stepped
 from kic.mechanism import Mechanism
+from kic.numerics.arrays import numbers
 
 
 def three_rrr(
@@ -247,7 +248,7 @@ def cable_robot(
     >>> bool(tension.min() >= 10.0 - 1e-9), len(tension)
     (True, 4)
     """
-    ends = real_or_stepped("anchors", anchors, *np.shape(anchors)[-2:])
+    ends = real_or_stepped("anchors", anchors, *numbers("anchors", anchors).shape[-2:])
     size = ends.shape[-1] if ends.ndim == 2 else 0
     if size not in (2, 3):
         raise invalid("anchors", "must have shape (n, 3) or (n, 2)", ends.shape)

@@ -30,7 +30,7 @@ XYZ = ("x", "y", "z")
 OMEGA = ("wx", "wy", "wz")
 # sine of the angle between two directions below which its derivatives lose digits: their errors are those of
 # direction cosines, divided by the sine
-PARALLEL_ATOL = ROUNDING_FACTOR * EPS / DIGITS_LOST
+PARALLEL_SINE_MIN = ROUNDING_FACTOR * EPS / DIGITS_LOST
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,12 @@ class Rows:
     def check_directions(self, values: np.ndarray) -> None:
         """Raise `InputError` if two directions of an angle are parallel, from values (B, height) of rows."""
         for name, sine in self.directed:
-            failed = np.flatnonzero(np.abs(middle_cosine(values.real, sine)) < PARALLEL_ATOL)
+            failed = np.flatnonzero(np.abs(middle_cosine(values.real, sine)) < PARALLEL_SINE_MIN)
             if failed.size:
                 raise InputError(
-                    f"The directions of '{name}' are parallel here within {PARALLEL_ATOL:.0e} rad, where the "
-                    "angle has no accurate derivatives. Use another direction, such as a perpendicular one.",
+                    f"The directions of '{name}' are parallel here within {PARALLEL_SINE_MIN:.0e} rad, where "
+                    "the angle has no accurate derivatives. Use another direction, such as a perpendicular "
+                    "one.",
                     name=name,
                     failed=failed.tolist(),
                 )

@@ -18,7 +18,7 @@ from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.items import Item, directions_on
 from kic.kinematics.state import ball_matrix, coordinate_array, free_joints_as_poses
 from kic.kinematics.tree import Tree
-from kic.numerics.arrays import ARGUMENT_MAX, broadcast_batches, numbers, real_array
+from kic.numerics.arrays import ARGUMENT_MAX, as_numbers, broadcast_batches, numbers, real_array
 from kic.numerics.rotations import displaced
 
 # largest distance of a given pose from the body's plane of motion, relative to the length, and largest tilt
@@ -338,13 +338,14 @@ def _pose_rows(
 def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarray]:
     """Return an array of target values for each row of a name, real or of the mechanism's scalar type."""
     if not one.valued:
-        if np.shape(value)[-2:] == (4, 4):
+        given = as_numbers(value)
+        if given is not None and given.shape[-2:] == (4, 4):
             message = (
                 f"`{key}` must be a pose, got a matrix. Give RigidTransform.from_matrix(matrix) of SciPy."
             )
             raise InputError(message, name=key, key=key)
         hinges = [j for j in tree.description.joints if j.bodies[1] == key and j.dof == 1]
-        if hinges and np.ndim(value) == 0:
+        if hinges and given is not None and given.ndim == 0:
             name = hinges[0].name
             message = f"'{key}' is a body, which has no value. Give its joint '{name}' a value, or '{key}' a "
             raise InputError(f"{message}RigidTransform or Rotation of SciPy.", name=key, joint=name)
