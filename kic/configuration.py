@@ -94,23 +94,6 @@ class Configuration(Printable, Tabular, Animated):
     """
 
     _one_line = ("coordinates", "batch")
-    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
-        actuator_dynamics = _distribution.actuator_dynamics
-        body_contributions = _whole_body.body_contributions
-        centroidal_momentum = _whole_body.centroidal_momentum
-        distribute = _distribution.distribute
-        draw = _draw.draw
-        ellipsoid = _ellipsoids.ellipsoid
-        force_table = _force_table.force_table
-        grasp = _grasp.grasp
-        internal_loads = _distribution.internal_loads
-        joint_forces = _reactions.joint_forces
-        linearize = _linearize.linearize
-        motor_demand = _motor_demand.motor_demand
-        operational_space = _operational_space.operational_space
-        resolve_redundancy = _redundancy.resolve_redundancy
-        singularities = _singularities.singularities
-        to_html = _page.to_html
 
     def __init__(
         self,
@@ -769,6 +752,24 @@ class Configuration(Printable, Tabular, Animated):
         states, rates, force, given = self._along(program.transfer, motion, applied)
         a = program.efforts(states, rates, applied=force, failures=failures, **given)
         return a
+
+    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
+        actuator_dynamics = _distribution.actuator_dynamics
+        body_contributions = _whole_body.body_contributions
+        centroidal_momentum = _whole_body.centroidal_momentum
+        distribute = _distribution.distribute
+        draw = _draw.draw
+        ellipsoid = _ellipsoids.ellipsoid
+        force_table = _force_table.force_table
+        grasp = _grasp.grasp
+        internal_loads = _distribution.internal_loads
+        joint_forces = _reactions.joint_forces
+        linearize = _linearize.linearize
+        motor_demand = _motor_demand.motor_demand
+        operational_space = _operational_space.operational_space
+        resolve_redundancy = _redundancy.resolve_redundancy
+        singularities = _singularities.singularities
+        to_html = _page.to_html
 
 
 def model_of(configuration: Configuration) -> CompiledModel:

@@ -126,31 +126,8 @@ class Mechanism(Printable, MechanismDescription):
            [0.]])
     """
 
-    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
-        add = _description.add
-        assembly_modes = _assembly_modes.assembly_modes
-        chain = _chains.chain
-        close_loops = _assembly.close_loops
-        draw = _draw.draw_reference
-        find_equilibrium = _equilibrium.find_equilibrium
-        hold_spins = _locking.hold_spins
-        lock = _locking.lock
-        replace = _description.replace_fields
-        save = _robot_writers.save
-        sensitivity = _sensitivity.sensitivity_to_parameters
-        simulate = _simulate.simulate
-        sweep = _sweep.sweep
-        track = _tracking.track
-        unlock = _locking.unlock
-        view = _viewer.view_reference
-        without = _description.without
+    if TYPE_CHECKING:  # sequences become tuples
 
-        @property
-        def export(self) -> Exports: ...  # noqa: D102
-        @property
-        def prepare(self) -> Evaluators: ...  # noqa: D102
-
-        # for users' type checkers: sequences become tuples
         def __init__(
             self,
             name: str,
@@ -415,3 +392,27 @@ class Mechanism(Printable, MechanismDescription):
     def summary(self) -> Summary:
         """Return a table of the parts, with the account of the mobility if loops close."""
         return parts_sheet(self, "" if self._model.tree.open else self.mobility().summary())
+
+    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
+        add = _description.add
+        assembly_modes = _assembly_modes.assembly_modes
+        chain = _chains.chain
+        close_loops = _assembly.close_loops
+        draw = _draw.draw_reference
+        find_equilibrium = _equilibrium.find_equilibrium
+        hold_spins = _locking.hold_spins
+        lock = _locking.lock
+        replace = _description.replace_fields
+        save = _robot_writers.save
+        sensitivity = _sensitivity.sensitivity_to_parameters
+        simulate = _simulate.simulate
+        sweep = _sweep.sweep
+        track = _tracking.track
+        unlock = _locking.unlock
+        view = _viewer.view_reference
+        without = _description.without
+
+        @property
+        def export(self) -> Exports: ...  # noqa: D102
+        @property
+        def prepare(self) -> Evaluators: ...  # noqa: D102
