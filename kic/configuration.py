@@ -1,4 +1,4 @@
-"""Configurations of a mechanism, and everything that is computed from them."""
+"""Configurations of a mechanism, and their kinematics and dynamics; packages above add methods."""
 
 from __future__ import annotations
 

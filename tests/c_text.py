@@ -18,12 +18,16 @@ COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 
 
+def compile_c(*arguments: str | Path, folder: Path | None = None) -> None:
+    """Run the compiler in a folder, and require that it succeeds."""
+    assert COMPILER is not None
+    subprocess.run([COMPILER, *arguments], cwd=folder, check=True, timeout=HANGS_S)
+
+
 def run_own_test(code: kic.results.CSource, folder: Path, *flags: str) -> None:
     """Compile an exported function with its test program, and require that it passes."""
-    assert COMPILER is not None
-    files = [str(path) for path in code.save(folder) if path.suffix == ".c"]
-    program = str(folder / "program")
-    subprocess.run([COMPILER, *flags, *files, "-o", program, "-lm"], check=True, timeout=HANGS_S)
+    files, program = [path for path in code.save(folder) if path.suffix == ".c"], folder / "program"
+    compile_c(*flags, *files, "-o", program, "-lm")
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.stdout == "passed\n", done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""Motors of a mechanism in a motion: shaft kinematics, rotor dynamics, dry friction and motor demand."""
+"""Motors of a mechanism in a motion: their demand, and dry friction."""
 
 from __future__ import annotations
 

@@ -592,13 +592,6 @@ class Measure:
                 assign(self, **{key: check(label, key, getattr(self, key))})
         return label
 
-    @property
-    def _between(self) -> str:
-        """Text of the two points, or point and line, or bodies."""
-        first, second = self.bodies if isinstance(self, Angle) else self.points  # type: ignore[attr-defined]
-        line = isinstance(self, Distance) and self.axis is not None
-        return f"{first} – {'line at ' if line else ''}{second}"
-
     def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
         """Return the lower and upper limits of "effort_limits" or "rate_limits" by name."""
         return {} if getattr(self, key) is None else {self.name: getattr(self, key)}
@@ -606,7 +599,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Distance(Measure):
-    """Distance of two points, or of a point from a line: a measure, a coordinate, or a massless rod.
+    """Distance between two points, or of a point from a line: a measure, a coordinate, or a massless rod.
 
     If `fixed`, it is a constraint, like a rod with two ball joints. Named in `actuators`, or in `coordinates`
     without them, it acts like a massless cylinder with two ball joints. The force of a distance from a line
@@ -648,6 +641,11 @@ class Distance(Measure):
     def __post_init__(self) -> None:
         remedy = "Use True to keep the length of the reference configuration."
         self._check_measure("distance", remedy, points=valid.two_names, axis=valid.direction)
+
+    @property
+    def _between(self) -> str:
+        """Text of the two points, or of the point and the line."""
+        return f" – {'' if self.axis is None else 'line at '}".join(self.points)
 
 
 @dataclass(frozen=True)
@@ -699,6 +697,11 @@ class Angle(Measure):
         label = self._check_measure("angle", remedy, **checks)
         if any(np.isfinite(x) and not 0 <= x <= np.pi for x in self.limits or ()):
             raise invalid_part(label, "limits", "must be between 0 and π", self.limits, "Give radians.")
+
+    @property
+    def _between(self) -> str:
+        """Text of the two bodies."""
+        return " – ".join(self.bodies)
 
 
 @dataclass(frozen=True)

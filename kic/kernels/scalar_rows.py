@@ -130,11 +130,11 @@ def angle_row(size, pairs, with_third, order, t, rows, row):
 
 
 @helper
-def chain_row(f1, f2, f3, size, pairs, with_third, order, t, rows, source, row):
+def chain_row(f1, f2, f3, more, size, pairs, with_third, order, t, rows, source, row):
     """Compute the coefficients, but not the value, of f(y) from those of y, in row `source` or `row`.
 
     This is Faà di Bruno's rule with the derivatives of f. The highest order is the first, because it needs
-    the lower orders of y.
+    the lower orders of y. With `more`, the coefficients are added to those of `row`.
     """
     count, cube = pair_count(size, pairs), size * size * size
     g, h = rows + source * size, rows * (1 + size) + source * count
@@ -146,17 +146,20 @@ def chain_row(f1, f2, f3, size, pairs, with_third, order, t, rows, source, row):
                 for n in range(size):
                     x = t[g + m] * t[h + k * size + n] + t[g + k] * t[h + m * size + n]
                     x += t[h + k * size + m] * t[g + n]
-                    t[p] = f1 * t[p + shift] + f2 * x + f3 * t[g + k] * t[g + m] * t[g + n]
+                    x = f1 * t[p + shift] + f2 * x + f3 * t[g + k] * t[g + m] * t[g + n]
+                    t[p] = t[p] + x if more else x
                     p += 1
     if order > 1:
         p = rows * (1 + size) + row * count
         for m in range(size):
             for n in range(size if pairs == lay.EVERY else m + 1):
-                t[p] = f1 * t[h] + f2 * t[g + m] * t[g + n]
+                x = f1 * t[h] + f2 * t[g + m] * t[g + n]
+                t[p] = t[p] + x if more else x
                 h += 1
                 p += 1
     for n in range(size):
-        t[rows + row * size + n] = f1 * t[g + n]
+        p, x = rows + row * size + n, f1 * t[g + n]
+        t[p] = t[p] + x if more else x
 
 
 @helper
@@ -169,34 +172,15 @@ def arcsine_row(size, pairs, with_third, order, t, rows, row):
     f = 1 / root(x * x + y * y)
     f2 = f * f * f * s
     f3 = f * f * f + 3 * f * f * s * f2
-    chain_row(f, f2, f3, size, pairs, with_third, order, t, rows, row - 1, row)
+    chain_row(f, f2, f3, False, size, pairs, with_third, order, t, rows, row - 1, row)
 
 
 @helper
 def norm_row(size, pairs, with_third, order, t, rows, row):
-    """Compute value and coefficients of the norm f of the two preceding rows, by Leibniz' rule for f²."""
-    count, cube = pair_count(size, pairs), size * size * size
-    t[row] = t[row - 2] * t[row - 2] + t[row - 1] * t[row - 1]
+    """Compute value and coefficients of the norm of the two preceding rows, from those of its square."""
     for k in range(1, 3):
-        x, g, g0 = t[row - k], rows + (row - k) * size, rows + row * size
-        for n in range(size):
-            t[g0 + n] += 2 * x * t[g + n]
-        if order > 1:
-            h, p = rows * (1 + size) + (row - k) * count, rows * (1 + size) + row * count
-            for m in range(size):
-                for n in range(size if pairs == lay.EVERY else m + 1):
-                    t[p] += 2 * (t[g + m] * t[g + n] + x * t[h])
-                    h += 1
-                    p += 1
-        if with_third is not None and order > 2:
-            h, p = rows * (1 + size) + (row - k) * count, rows * (1 + size + size * size) + row * cube
-            for i in range(size):
-                for m in range(size):
-                    for n in range(size):
-                        y = t[h + i * size + m] * t[g + n] + t[g + m] * t[h + i * size + n]
-                        y += t[g + i] * t[h + m * size + n] + x * t[p - k * cube]
-                        t[p] += 2 * y
-                        p += 1
+        chain_row(2 * t[row - k], 2, 0, k > 1, size, pairs, with_third, order, t, rows, row - k, row)
+    t[row] = t[row - 2] * t[row - 2] + t[row - 1] * t[row - 1]
     root_row(size, pairs, with_third, order, t, rows, row)
 
 
@@ -208,4 +192,4 @@ def root_row(size, pairs, with_third, order, t, rows, row):
     f1 = 1 / (2 * f)
     f2 = -2 * f1 * f1 * f1
     f3 = -6 * f1 * f1 * f2
-    chain_row(f1, f2, f3, size, pairs, with_third, order, t, rows, row, row)
+    chain_row(f1, f2, f3, False, size, pairs, with_third, order, t, rows, row, row)

@@ -86,7 +86,7 @@ def measure_part(tree: Tree, measure: Distance | Angle) -> Part:
         if measure.axis is None:
             return Part([Item.distance(first, second)], [name], [True])
         across = frame_axes(unit(measure.axis)).T[:2]
-        return Part(Item.from_line(tree, first, second, *across), [name], [True], labelled=(2,))
+        return Part(Item.distance_from_line(tree, first, second, *across), [name], [True], labelled=(2,))
     between, w = Between(tree, measure.bodies), unit(measure.axis2)
     x, y, s = (between.cosine(v, w) for v in frame_axes(unit(measure.axis)).T * [[1.0], [1.0], [-1.0]])
     # the third row only takes a place, see `Part.angles`

@@ -101,7 +101,7 @@ class Item:
         return Item(lay.DISTANCE, second.frame_b, first.frame_b, second.local_b, first.local_b)
 
     @staticmethod
-    def from_line(tree: Tree, point: Item, other: Item, u: np.ndarray, v: np.ndarray) -> list[Item]:
+    def distance_from_line(tree: Tree, point: Item, other: Item, u: np.ndarray, v: np.ndarray) -> list[Item]:
         """Return two rows, and the distance of a point from the line through another one.
 
         The two rows are components along the unit vectors u and v of the other point's body, perpendicular to

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from c_text import compile_c, needs_compiler
 from commands import HANGS_S
 
 import kic
 
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 GUIDE = Path(kic.__file__).parent.parent / "notebooks" / "guides" / "export.md"
 
 
-@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+@needs_compiler
 @pytest.mark.skipif(not GUIDE.exists(), reason="guides are not part of an installed package")
 def test_controller_of_the_guide(tmp_path: Path) -> None:
     """The error is that of the linear equation e'' + 20 e' + 100 e = 0, but for holds of 1 ms."""
@@ -26,10 +25,8 @@ def test_controller_of_the_guide(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(found[1], encoding="utf-8")
     m, questions = kic.load("five-bar"), ("inverse_dynamics", "forward_dynamics")
     saved = [getattr(m.export, question)(close=True).to_c().save(tmp_path)[1].name for question in questions]
-    assert COMPILER is not None
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    command = [COMPILER, *flags, "main.c", *saved, "-o", "controller", "-lm"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=HANGS_S)
+    compile_c(*flags, "main.c", *saved, "-o", "controller", "-lm", folder=tmp_path)
     done = subprocess.run(
         [str(tmp_path / "controller")], capture_output=True, text=True, check=True, timeout=HANGS_S
     )

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c_text import COMPILER, needs_compiler, run_own_test, translated
-from commands import HANGS_S
+from c_text import COMPILER, compile_c, needs_compiler, run_own_test, translated
 from questions import answered
 from raising import raises
 from representative_models import OTHER_MODELS
@@ -225,11 +224,10 @@ def test_c_is_clean_and_passes_its_own_test(name: str, precision: str, tmp_path:
 
 def compiled(code: kic.results.CSource, folder: Path) -> Callable[..., None]:
     """Return the function of a compiled library, of arrays in its precision."""
-    files = [str(folder / f"{code.name}{ending}") for ending in (".c", ".so")]
+    source, library = (folder / f"{code.name}{ending}" for ending in (".c", ".so"))
     code.save(folder)
-    command = [COMPILER or "", "-std=c99", "-O1", "-shared", "-fPIC", files[0], "-o", files[1], "-lm"]
-    subprocess.run(command, check=True, timeout=HANGS_S)
-    function = getattr(ctypes.CDLL(files[1]), code.name)
+    compile_c("-std=c99", "-O1", "-shared", "-fPIC", source, "-o", library, "-lm")
+    function = getattr(ctypes.CDLL(str(library)), code.name)
     return lambda *arrays: function(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
 
 

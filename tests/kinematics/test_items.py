@@ -50,7 +50,9 @@ def all_items(tree: Tree, size: float) -> list[Item]:
         between.angle(),
         between.cosine(np.eye(3)[0], w),
         between.arcsine(),
-        *Item.from_line(tree, *(Item.point_on(tree, name, at) for name in ("c", "a")), *np.eye(3)[:2]),
+        *Item.distance_from_line(
+            tree, *(Item.point_on(tree, name, at) for name in ("c", "a")), *np.eye(3)[:2]
+        ),
     ]
 
 
