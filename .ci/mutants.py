@@ -27,7 +27,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-from layers import layers  # noqa: E402
+from layers import members  # noqa: E402
 
 MUTANTS, FOUND_MIN = 30, 27
 # a fast test that takes longer does not end; a mutant of kernels compiles them (s)
@@ -144,14 +144,20 @@ def mutants(package: str, path: Path) -> Iterator[Mutant]:
 def drawn(seed: str) -> list[Mutant]:
     """Return mutants, one of each layer, again and again."""
     draw, found = random.Random(seed), list[Mutant]()
-    for package in islice(cycle(sorted(layers())), MUTANTS):
-        folder = ROOT / "kic" / package
+    for package in islice(cycle(sorted(members())), MUTANTS):
+        folder = ROOT.joinpath("kic", *package.split("."))
         paths = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
         choices = [one for path in paths for one in mutants(package, path)]
         while str(one := draw.choice(choices)) in EQUIVALENT:
             pass
         found.append(one)
     return found
+
+
+def folder_of(package: str) -> str:
+    """Return the folder of the tests of a package or module, or of the package that it is in."""
+    folder = Path("tests", *package.split("."))
+    return str(folder if (ROOT / folder).is_dir() else folder.parent)
 
 
 def callers(changed: list[Mutant], tree: Path) -> list[list[str]]:
@@ -223,7 +229,7 @@ def main(seed: str, *numbers: str) -> None:
     """Print each mutant with the test that finds it, and exit with 1 if tests find too few."""
     if subprocess.call(["git", "diff", "--quiet", "HEAD"], cwd=ROOT):
         sys.exit("Mutants are tested in clones of the last commit. Commit your changes first.")
-    subprocess.run([sys.executable, ROOT / "kic/kernel_library/build.py", "--cached"], check=True)
+    subprocess.run([sys.executable, ROOT / "kic/kernels/library_build/build.py", "--cached"], check=True)
     chosen = [(n, one) for n, one in enumerate(drawn(seed), 1) if not numbers or str(n) in numbers]
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(cores) as pool:
@@ -246,7 +252,7 @@ def main(seed: str, *numbers: str) -> None:
             return bool(test)
 
         print("By the tests of its package:")
-        found = list(pool.map(tested, chosen, [[f"tests/{one.package}"] for _, one in chosen]))
+        found = list(pool.map(tested, chosen, [[folder_of(one.package)] for _, one in chosen]))
         rest = [case for case, known in zip(chosen, found, strict=True) if not known]
         print("By other tests that call the function:")
         others = callers([one for _, one in rest], copies[0]) if rest else []

@@ -74,33 +74,32 @@ hand, cooperating robots                        a body in `of` or `wrt`; ``load(
 
 Packages
 --------
-A package imports only from lower layers, which are listed above it. Packages above `mechanism` add methods to
-`Configuration` and `Mechanism`; `_METHODS` in `kic/__init__.py` lists them.
+A package imports only from lower layers, which are listed above it. The first seven are the core. Each of
+the others can be deleted; they add methods to the types that users hold, see `_METHODS` in `kic/__init__.py`.
 
-====================================  ==========================================================
-package                               contents
-====================================  ==========================================================
-`numerics`                            arrays, rotations, polynomials, conic programs
-`kernels`                             compiled arithmetic on plain arrays
-`description`                         bodies, joints and other parts, as the user writes them
-`kinematics`                          Chapter II: coefficients of open chains
-`dynamics`                            Chapter II: mass matrix, Christoffel symbols, loads
-`transfer`                            Chapters III and IV: coordinates, closed loops, mobility
-`configuration`, `mechanism`, …       the types that a user holds
-`io`                                  model files, Denavit–Hartenberg tables, shipped models
-`analysis`                            assembly modes, input sets, singularities
-`joint_forces`, `actuation`           forces in joints; redundant actuators and motors
-`operational_space`, `grasp`          tasks and redundancy; contacts and grip forces
-`linear`                              linearization, state space, vibration modes, equilibrium
-`export`                              C code, FMUs; functions of CasADi, JAX, PyTorch, SymPy
-`plotting`                            drawings, plots and animations
-`trajectory`, `simulation`, `sweeps`  motions in time; grids of configurations
-`classics`                            the four short source documents in closed form
-`report`, `viewer`, `cli`             reports, pages in the browser, commands
-`results`                             the classes of results, by name
-====================================  ==========================================================
+================  ======================================================================================
+package           contents
+================  ======================================================================================
+`numerics`        arrays, rotations, polynomials, conic programs
+`kernels`         compiled arithmetic on plain arrays
+`description`     bodies, joints and other parts, as the user writes them
+`kinematics`      Chapter II: coefficients of open chains
+`dynamics`        Chapter II: mass matrix, Christoffel symbols, loads
+`transfer`        Chapters III and IV: coordinates, closed loops, mobility
+`mechanism`       the types that a user holds: mechanisms, configurations, evaluators
+`io`              model files, robot files, Denavit–Hartenberg tables, common linkages
+`tasks`           operational space and redundancy; distribution of efforts; grasps
+`analysis`        positions, joint forces, small motions, sweeps, sensitivities
+`plotting`        drawings, plots and animations
+`trajectory`      desired motions in time, and tracking
+`simulation`      motions in time under efforts
+`export`          C code, FMUs; functions of CasADi, JAX, PyTorch, SymPy
+`classics`        the four short source documents in closed form
+`ui`              commands, reports, and the viewer in the browser
+================  ======================================================================================
 
-`kic.kinematics`, `kic.dynamics`, `kic.transfer` and `kic.linear` have an index of equations.
+`errors` is below all, and `results` has the classes of results by name. `kic.kinematics`, `kic.dynamics`,
+`kic.transfer` and `kic.analysis.linear` have an index of equations.
 """
 
 from importlib import import_module
@@ -114,7 +113,7 @@ from kic.numerics.registration import register
 if TYPE_CHECKING:
     from kic import results as results, trajectory as trajectory
     from kic.analysis.sensitivity import sensitivity as sensitivity
-    from kic.configuration import Configuration as Configuration
+    from kic.analysis.sweeps import metrics as metrics
     from kic.description.contacts import Contact as Contact
     from kic.description.couplings import Coupling as Coupling
     from kic.description.motors import Motor as Motor
@@ -151,13 +150,6 @@ if TYPE_CHECKING:
         SingularError as SingularError,
         UnknownNameError as UnknownNameError,
     )
-    from kic.grasp.contacts import (
-        ContactSet as ContactSet,
-        contact_frames as contact_frames,
-        grasp_map as grasp_map,
-    )
-    from kic.grasp.force_closure import force_closure as force_closure, form_closure as form_closure
-    from kic.grasp.grip import grip_forces as grip_forces, largest_load as largest_load
     from kic.io import linkages as linkages
     from kic.io.dh import DHRow as DHRow, from_dh as from_dh
     from kic.io.library import model_names as model_names
@@ -169,22 +161,29 @@ if TYPE_CHECKING:
     from kic.io.urdf import from_urdf as from_urdf
     from kic.kinematics import products as products
     from kic.kinematics.coefficients import Coefficients as Coefficients
-    from kic.mechanism import Mechanism as Mechanism
-    from kic.operational_space.secondary_objectives import (
+    from kic.mechanism.configuration import Configuration as Configuration
+    from kic.mechanism.mechanism import Mechanism as Mechanism
+    from kic.simulation import controllers as controllers
+    from kic.simulation.options import Integrator as Integrator, Voltage as Voltage
+    from kic.tasks.grasp.contacts import (
+        ContactSet as ContactSet,
+        contact_frames as contact_frames,
+        grasp_map as grasp_map,
+    )
+    from kic.tasks.grasp.force_closure import force_closure as force_closure, form_closure as form_closure
+    from kic.tasks.grasp.grip import grip_forces as grip_forces, largest_load as largest_load
+    from kic.tasks.operational_space.secondary_objectives import (
         JointLimits as JointLimits,
         Manipulability as Manipulability,
         PreferredConfiguration as PreferredConfiguration,
     )
-    from kic.simulation import controllers as controllers
-    from kic.simulation.options import Integrator as Integrator, Voltage as Voltage
-    from kic.sweeps import metrics as metrics
 
 __version__ = "0.1.0"
 
 # public names by their module; some names are modules
 _NAMES = {
     "analysis.sensitivity": "sensitivity",
-    "configuration": "Configuration",
+    "analysis.sweeps.metrics": "metrics",
     "description.contacts": "Contact",
     "description.couplings": "Coupling",
     "description.motors": "Motor",
@@ -196,9 +195,6 @@ _NAMES = {
         "KicError LimitError LoopError MemberError MissingExtraError ModelError ModelFileError "
         "OutOfRangeError SimulationError SingularError UnknownNameError"
     ),
-    "grasp.contacts": "ContactSet contact_frames grasp_map",
-    "grasp.force_closure": "force_closure form_closure",
-    "grasp.grip": "grip_forces largest_load",
     "io.dh": "DHRow from_dh",
     "io.library": "model_names",
     "io.linkages": "linkages",
@@ -210,12 +206,15 @@ _NAMES = {
     "io.urdf": "from_urdf",
     "kinematics.coefficients": "Coefficients",
     "kinematics.products": "products",
-    "mechanism": "Mechanism",
-    "operational_space.secondary_objectives": "JointLimits Manipulability PreferredConfiguration",
+    "mechanism.configuration": "Configuration",
+    "mechanism.mechanism": "Mechanism",
     "results": "results",
     "simulation.controllers": "controllers",
     "simulation.options": "Integrator Voltage",
-    "sweeps.metrics": "metrics",
+    "tasks.grasp.contacts": "ContactSet contact_frames grasp_map",
+    "tasks.grasp.force_closure": "force_closure form_closure",
+    "tasks.grasp.grip": "grip_forces largest_load",
+    "tasks.operational_space.secondary_objectives": "JointLimits Manipulability PreferredConfiguration",
     "trajectory": "trajectory",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -223,42 +222,50 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names.spli
 _METHODS = {
     "Animated": {
         "plotting.animate": "animate",
-        "viewer.viewer": "view",
+        "ui.viewer.viewer": "view",
     },
     "Configuration": {
-        "actuation.distribution": "actuator_dynamics distribute internal_loads",
-        "actuation.motor_demand": "motor_demand",
-        "analysis.singularities": "singularities",
+        "analysis.joint_forces.force_table": "force_table",
+        "analysis.joint_forces.reactions": "joint_forces",
+        "analysis.linear.linearize": "linearize",
+        "analysis.positions.singularities": "singularities",
         "analysis.whole_body": "body_contributions centroidal_momentum",
-        "grasp.grasp": "grasp",
-        "joint_forces.force_table": "force_table",
-        "joint_forces.reactions": "joint_forces",
-        "linear.linearize": "linearize",
-        "operational_space.ellipsoids": "ellipsoid",
-        "operational_space.operational_space": "operational_space",
-        "operational_space.redundancy": "resolve_redundancy",
         "plotting.draw": "draw",
-        "report.page": "to_html",
+        "tasks.actuation.distribution": "actuator_dynamics distribute internal_loads",
+        "tasks.actuation.motor_demand": "motor_demand",
+        "tasks.grasp.grasp": "grasp",
+        "tasks.operational_space.ellipsoids": "ellipsoid",
+        "tasks.operational_space.operational_space": "operational_space",
+        "tasks.operational_space.redundancy": "resolve_redundancy",
+        "ui.report.page": "to_html",
     },
     "Mechanism": {
-        "analysis.assembly_modes": "assembly_modes",
+        "analysis.linear.equilibrium": "find_equilibrium",
+        "analysis.positions.assembly_modes": "assembly_modes",
         "analysis.sensitivity": "sensitivity:sensitivity_to_parameters",
-        "assembly": "close_loops",
+        "analysis.sweeps.sweep": "sweep",
         "description.chains": "chain",
         "description.description": "add replace:replace_fields without",
         "export.export": "@export",
         "io.robot_writers": "save",
-        "linear.equilibrium": "find_equilibrium",
-        "locking": "hold_spins lock unlock",
+        "mechanism.assembly": "close_loops",
+        "mechanism.locking": "hold_spins lock unlock",
+        "mechanism.prepared": "@prepare",
         "plotting.draw": "draw:draw_reference",
-        "prepared": "@prepare",
         "simulation.simulate": "simulate",
-        "sweeps.sweep": "sweep",
         "trajectory.tracking": "track",
-        "viewer.viewer": "view:view_reference",
+        "ui.viewer.viewer": "view:view_reference",
+    },
+    "Evaluators": {
+        "tasks.operational_space.operational_space": "operational_space:operational_space_evaluator",
+        "tasks.operational_space.pose": "pose:pose_evaluator",
+        "tasks.operational_space.redundancy": "resolve_redundancy:redundancy_evaluator",
     },
     "Mobility": {
-        "analysis.input_sets": "independent_sets",
+        "analysis.positions.input_sets": "independent_sets",
+    },
+    "Sweep": {
+        "plotting.maps": "plot:plot_sweep",
     },
 }
 __all__ = sorted(_HOME)

@@ -8,7 +8,7 @@ import sys
 def run() -> None:
     """Run the command; an interrupt during its import ends it as quietly as a later interrupt."""
     try:
-        from kic.cli.main import main
+        from kic.ui.cli.main import main
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(130)

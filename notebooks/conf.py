@@ -25,7 +25,7 @@ import forked_kernels  # noqa: E402
 import reference_pages  # noqa: E402
 
 import kic  # noqa: E402
-from kic.cli.warm_up import compile_kernels  # noqa: E402
+from kic.ui.cli.warm_up import compile_kernels  # noqa: E402
 
 # `kic.metrics` and the like are imported on first use and stand elsewhere: their public names for autodoc
 for name in kic.__all__:

@@ -11,30 +11,38 @@ from types import ModuleType
 
 import kic
 from kic import results
-from kic.cli.completion import read_model_index
 from kic.io.library import find
 from kic.io.mjcf_schema import ANY, SCHEMA, TREATMENTS
+from kic.ui.cli.completion import read_model_index
 
 # file, title and packages of the pages, in the order of the layers
 LAYERS = (
-    ("mechanism", "Mechanisms: describe, load, save", ("mechanism", "description", "io", "linkages")),
+    (
+        "mechanism",
+        "Mechanisms: describe, load, save",
+        ("mechanism.mechanism", "description", "io"),
+    ),
     (
         "configuration",
         "Configurations and evaluators",
-        ("configuration", "position", "evaluator", "prepared"),
+        ("mechanism.configuration", "mechanism.evaluator", "mechanism.prepared"),
     ),
     ("coefficients", "Influence coefficients", ("kinematics",)),
     ("dynamics", "Dynamics", ("dynamics",)),
-    ("analysis", "Mobility, assembly modes, singularities", ("transfer", "analysis")),
-    ("forces", "Joint forces and actuation", ("joint_forces", "actuation")),
-    ("operational_space", "Operational space and redundancy", ("operational_space",)),
-    ("grasp", "Grasps and contacts", ("grasp",)),
-    ("linear", "Linear models and equilibrium", ("linear",)),
+    (
+        "analysis",
+        "Mobility, assembly modes, singularities",
+        ("transfer", "analysis.positions", "analysis.sensitivity", "analysis.whole_body"),
+    ),
+    ("forces", "Joint forces and actuation", ("analysis.joint_forces", "tasks.actuation")),
+    ("operational_space", "Operational space and redundancy", ("tasks.operational_space",)),
+    ("grasp", "Grasps and contacts", ("tasks.grasp",)),
+    ("linear", "Linear models and equilibrium", ("analysis.linear",)),
     ("trajectory", "Trajectories", ("trajectory",)),
     ("simulation", "Simulation and control", ("simulation",)),
-    ("sweeps", "Sweeps and metrics", ("sweeps",)),
+    ("sweeps", "Sweeps and metrics", ("analysis.sweeps",)),
     ("export", "Export", ("export", "numerics")),
-    ("plotting", "Pictures, reports and viewer", ("plotting", "report", "viewer")),
+    ("plotting", "Pictures, reports and viewer", ("plotting", "ui")),
     ("classics", "Classic arms", ("classics",)),
     ("errors", "Errors", ("errors",)),
 )
@@ -43,7 +51,7 @@ MODULES = ("kic.classics",)  # public modules that are not attributes of `kic`
 HOMES = {name: home for name, home in kic._HOME.items() if name != "results"}
 HOMES |= {f"results.{name}": home for name, home in results._HOME.items()}
 # packages with an index of equations
-INDEXED = ("kic.kinematics", "kic.dynamics", "kic.transfer", "kic.linear")
+INDEXED = ("kic.kinematics", "kic.dynamics", "kic.transfer", "kic.analysis.linear")
 
 
 def members(module: ModuleType) -> list[str]:
@@ -71,12 +79,12 @@ def heading(title: str, mark: str) -> str:
 
 def layer(title: str, packages: tuple[str, ...]) -> str:
     """Return the page of a layer: the public names of its packages."""
-    homes = [n for p in packages for n, home in HOMES.items() if home.split(".")[0] == p]
+    homes = [n for p in packages for n, home in HOMES.items() if f"{home}.".startswith(f"{p}.")]
     modules = {n: found(f"kic.{n}") for n in homes if inspect.ismodule(found(f"kic.{n}"))}
     modules |= {m: import_module(m) for m in MODULES if m.removeprefix("kic.") in packages}
     parts = [heading(title, "=")]
     for package in packages:
-        about = inspect.getdoc(import_module(f"kic.{package}")) if package_exists(package) else None
+        about = inspect.getdoc(import_module(f"kic.{package}"))
         if about and len(packages) == 1:
             parts.append(about.split("\n\n")[0] + "\n")
     classes = [n for n in homes if inspect.isclass(found(f"kic.{n}"))]
@@ -93,11 +101,6 @@ def layer(title: str, packages: tuple[str, ...]) -> str:
             parts.append(about)
         parts.append(table(members(module), public))
     return "\n".join(parts)
-
-
-def package_exists(name: str) -> bool:
-    """Return True if kic has a module or package of this name."""
-    return any((Path(kic.__file__).parent / place).exists() for place in (name, f"{name}.py"))
 
 
 def public(path: str) -> str | None:
@@ -230,8 +233,8 @@ def found(path: str) -> object:
 
 def write(folder: Path) -> None:
     """Write all pages to a folder; if one changes, remove all others that were generated."""
-    assigned = {package for _, _, packages in LAYERS for package in packages}
-    others = sorted({home.split(".")[0] for home in HOMES.values()} - assigned)
+    assigned = tuple(f"{package}." for _, _, packages in LAYERS for package in packages)
+    others = sorted({home.split(".")[0] for home in HOMES.values() if not f"{home}.".startswith(assigned)})
     layers = [*LAYERS, *((name, name.replace("_", " ").capitalize(), (name,)) for name in others)]
     pages = {name: layer(title, packages) for name, title, packages in layers} | equation_pages()
     pages |= {"mjcf": mjcf_page(), "models": models_page()}

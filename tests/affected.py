@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import PurePath, PurePosixPath
 
 import pytest
-from layers import ROOT, layers
+from layers import ROOT, height, layers
 
 # time of all tests, and of those that are only affected (s)
 SECONDS_MAX, AFFECTED_SECONDS_MAX = 300.0, 180.0
@@ -71,7 +71,7 @@ class Change:
             if folder in COMMON or str(file) in COMMON:
                 self.height = 0
             elif folder == "kic":
-                self.height = min(self.height, height(file.with_suffix("").parts[1]))
+                self.height = min(self.height, height(".".join(file.with_suffix("").parts[1:])))
             elif folder == "tests" and file.name.startswith("test_"):
                 self.modules.add(str(file))
             elif folder in ("tests", "models", "notebooks", "README.md"):
@@ -91,12 +91,14 @@ class Change:
     def is_affected(self, item: pytest.Item) -> bool:
         """Return True if the package of a test may be affected, or the test uses a changed file."""
         path = PurePosixPath(module(item))
-        return height(path.parent.name) >= self.height or path.stem in self.users
+        return highest(".".join(path.parent.parts[1:])) >= self.height or path.stem in self.users
 
 
-def height(package: str) -> int:
-    """Return the height of a package; kic itself, and tests that belong to no package, are above all."""
-    return layers().get("kernels" if package == "kernel_library" else package, len(layers()))
+def highest(folder: str) -> int:
+    """Return the height of the highest member of a package whose folder of tests this is."""
+    return max(
+        (h for name, h in layers().items() if f"{name}.".startswith(f"{folder}.")), default=len(layers())
+    )
 
 
 def module(item: pytest.Item) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kic
-from kic.analysis.monodromy import GenericSolutions
+from kic.analysis.positions.monodromy import GenericSolutions
 
 # hinges between links of the six-bars; the ternary links share a hinge (Watt), or not (Stephenson)
 WATT = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 5), (5, 3)]

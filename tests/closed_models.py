@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import RigidTransform
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 
 class Case(NamedTuple):

@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 import kic
-from kic.cli.main import main
+from kic.ui.cli.main import main
 
 # a process that takes longer does not end; machines under load are ten times slower than others
 HANGS_S = 300.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 from typing import Any
 
 import kic
 
-PACKAGES = [f"kic.{m.name}" for m in pkgutil.iter_modules([str(Path(kic.__file__).parent)]) if m.ispkg]
+ROOT = Path(kic.__file__).parents[1]
+PACKAGES = [".".join(p.relative_to(ROOT).parts[:-1]) for p in sorted(ROOT.glob("kic/*/**/__init__.py"))]
 NUMBER = r"(T?[A-E]|T?\d)[-.](\d+)"
 TABLES = r"Tables? \w-\d(?: to \w-\d)?"
 ROW = re.compile(rf"^(\([^`]*?\)|{TABLES}|Appendix A\.\d)\s+`(kic[\w.]*)`\s*$")

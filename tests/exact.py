@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 mp.mp.dps = 60
 E = np.einsum

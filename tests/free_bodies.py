@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 
 def placed(c: Configuration, body: str, at) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from hands import hand
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 # well-conditioned reference configurations
 HANDS = {

@@ -12,7 +12,7 @@ import pytest
 from kic.kernels.library import kernel_name, uses_cache
 
 # an installed package has no build scripts
-BUILD = Path(__file__).resolve().parents[1] / "kic" / "kernel_library" / "build.py"
+BUILD = Path(__file__).resolve().parents[1] / "kic" / "kernels" / "library_build" / "build.py"
 SIGNATURES = BUILD.with_name("signatures.json")
 
 

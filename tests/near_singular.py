@@ -18,7 +18,7 @@ from jumps import START, Loop, Z, mechanism, random_loops, solve
 from sampling import random_body
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 DIGITS = 80
 # samples of a turn in which a sign change is looked for

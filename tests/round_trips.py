@@ -15,9 +15,9 @@ from sampling import random_body, random_joint
 from scipy.spatial.transform import RigidTransform
 
 import kic
-from kic.assembly import default_coordinates
-from kic.configuration import Configuration
 from kic.description.joint_types import JOINT_DOF
+from kic.mechanism.assembly import default_coordinates
+from kic.mechanism.configuration import Configuration
 
 PEERS = ("mujoco", "pinocchio")
 # joints of the tree that both formats have

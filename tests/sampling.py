@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import kic
-from kic.configuration import Configuration
 from kic.kernels import layout as lay
+from kic.mechanism.configuration import Configuration
 
 STEP = 1e-40
 # central differences of sixth order

@@ -24,15 +24,15 @@ def change(*files: str) -> Change:
 
 
 def test_tests_of_a_package_and_of_those_above_are_affected() -> None:
-    one = change("kic/grasp/grip.py", "CHANGELOG.md", ".github/CONTRIBUTING.md")
-    assert one.is_affected(item("tests/grasp/test_grip.py"))
-    assert one.is_affected(item("tests/linear/test_linearize.py"))
+    one = change("kic/tasks/grasp/grip.py", "CHANGELOG.md", ".github/CONTRIBUTING.md")
+    assert one.is_affected(item("tests/tasks/grasp/test_grip.py"))
+    assert one.is_affected(item("tests/analysis/linear/test_linearize.py"))
     assert one.is_affected(item("tests/test_docs.py"))
-    assert not one.is_affected(item("tests/export/test_export.py"))
-    assert not one.is_changed(item("tests/grasp/test_grip.py"))
+    assert not one.is_affected(item("tests/io/test_urdf.py"))
+    assert not one.is_changed(item("tests/tasks/grasp/test_grip.py"))
     lowest = item("tests/errors/test_errors.py")
     assert change("kic/errors.py").is_affected(lowest)
-    assert change("kic/kernel_library/build.py").height == layers()["kernels"]
+    assert change("kic/kernels/library_build/build.py").height == layers()["kernels"]
     for file in ("pyproject.toml", ".ci/run", "tests/conftest.py"):
         assert change(file).is_affected(lowest)
     assert not change("CHANGELOG.md").is_affected(item("tests/test_docs.py"))
@@ -40,8 +40,10 @@ def test_tests_of_a_package_and_of_those_above_are_affected() -> None:
 
 
 def test_tests_of_changed_modules_models_and_pages_are_changed() -> None:
-    one = change("tests/grasp/test_grip.py", "models/four-bar.toml", "notebooks/guides/grasp.md", "README.md")
-    assert one.is_changed(item("tests/grasp/test_grip.py"))
+    one = change(
+        "tests/tasks/grasp/test_grip.py", "models/four-bar.toml", "notebooks/guides/grasp.md", "README.md"
+    )
+    assert one.is_changed(item("tests/tasks/grasp/test_grip.py"))
     assert one.is_changed(item("tests/test_gallery.py", "four-bar"))
     assert one.is_changed(item("tests/test_docs.py", Path("/elsewhere/guides/grasp.md")))
     assert one.is_changed(item("tests/test_docs.py", Path("README.md")))
@@ -63,11 +65,13 @@ def test_users_of_a_file_are_affected() -> None:
 def test_tests_of_changed_modules_run_first_and_others_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    files = [f"tests/{name}.py" for name in ("errors/test_errors", "cli/test_cli", "viewer/test_viewer")]
+    files = [
+        f"tests/{name}.py" for name in ("errors/test_errors", "ui/cli/test_cli", "ui/viewer/test_viewer")
+    ]
     items = [item(file) for file in files]
     monkeypatch.setattr(affected, "git", lambda *words: ["commit"] if words[0] == "rev-parse" else [])
     assert select(items, "main") == []
-    paths = {PurePosixPath(name) for name in ("tests/viewer/test_viewer.py", "kic/cli/main.py")}
+    paths = {PurePosixPath(name) for name in ("tests/ui/viewer/test_viewer.py", "kic/ui/cli/main.py")}
     monkeypatch.setattr(affected, "changed", lambda _: paths)
     first, other = select(items, "main")
     assert [first, other] == [items[2], items[1]]

@@ -99,7 +99,7 @@ def test_readme_is_short() -> None:
 def test_shown_output_is_real() -> None:
     from click.testing import CliRunner
 
-    from kic.cli.main import main
+    from kic.ui.cli.main import main
 
     page = text_of(ROOT / "notebooks" / "guides" / "command-line.md")
     shown = re.findall(r"```text\n\$ kic ([^\n]*)\n(.*?)```", page, flags=re.DOTALL)

@@ -146,7 +146,7 @@ GRIPPING_ARM = """
 
 
 def test_an_imported_arm_ends_at_its_hand_and_stands_on_its_base() -> None:
-    from kic.report.report import default_outputs
+    from kic.ui.report.report import default_outputs
 
     m = kic.from_urdf(GRIPPING_ARM)
     assert default_outputs(m) == ("tcp",)

@@ -18,10 +18,10 @@ from representative_models import OTHER_MODELS
 from sampling import STEP, check_orders, mismatch, stepped, tree_rates
 
 import kic
-from kic.cli.main import main
-from kic.configuration import Configuration
 from kic.description.units import coordinate_units
 from kic.description.validation import GROUND
+from kic.mechanism.configuration import Configuration
+from kic.ui.cli.main import main
 
 EPS = np.finfo(float).eps
 MODELS = kic.model_names()

@@ -492,7 +492,7 @@ def _() -> None:
 
 @computes("Dynamics.transfer", "(4-31) to (4-32)")
 @computes("Configuration.joint_forces", "(4-31)")
-@computes("joint_forces.reactions.joint_forces", "(4-31)")
+@computes("analysis.joint_forces.reactions.joint_forces", "(4-31)")
 def _() -> None:
     c, o, _ = loop()
     K, H, _, _, d = system()
@@ -549,9 +549,9 @@ TASK = ["p2.x", "p2.y"]
 
 
 @computes("Configuration.resolve_redundancy", "(4-68) to (4-72)")
-@computes("operational_space.redundancy.RedundancyTask", "(4-68)", "(4-71)")
-@computes("operational_space.weighting.RightInverse", "(4-69) to (4-70)")
-@computes("operational_space.weighting.RightInverse.instantaneous", "(4-72)")
+@computes("tasks.operational_space.redundancy.RedundancyTask", "(4-68)", "(4-71)")
+@computes("tasks.operational_space.weighting.RightInverse", "(4-69) to (4-70)")
+@computes("tasks.operational_space.weighting.RightInverse.instantaneous", "(4-72)")
 @computes("results.RedundancyResolution.dynamics", "(4-73) to (4-75)")
 def _() -> None:
     c = chain()
@@ -572,8 +572,8 @@ def _() -> None:
 
 
 @computes("Configuration.distribute", "(4-80) to (4-86)")
-@computes("actuation.distribution.ActuationProblem", "(4-76)", "(4-78) to (4-79)")
-@computes("actuation.internal_loads.EffortSpace.minimum_effort", "(4-80) to (4-85)")
+@computes("tasks.actuation.distribution.ActuationProblem", "(4-76)", "(4-78) to (4-79)")
+@computes("tasks.actuation.internal_loads.EffortSpace.minimum_effort", "(4-80) to (4-85)")
 def _() -> None:
     c, of = chain(), ["j0", "j1", "j2", "p1.x", "p2.z"]
     G = c.coefficients(of).G
@@ -584,8 +584,8 @@ def _() -> None:
 
 
 @computes("Configuration.actuator_dynamics", "(4-76) to (4-79)", "(4-87) to (4-90)")
-@computes("actuation.internal_loads.EffortSpace.inverse", "(4-86)")
-@computes("actuation.distribution.actuator_dynamics", "(4-77)", "(4-87) to (4-90)")
+@computes("tasks.actuation.internal_loads.EffortSpace.inverse", "(4-86)")
+@computes("tasks.actuation.distribution.actuator_dynamics", "(4-77)", "(4-87) to (4-90)")
 def _() -> None:
     c, of = chain(), ["j0", "j1", "j2", "p1.x", "p2.z"]
     G, d = c.coefficients(of).G, c.dynamics()
@@ -602,9 +602,9 @@ def _() -> None:
 @computes("Configuration.linearize", "(2-201) to (2-226)")
 @computes("results.Linearization.inverse_dynamics", "(2-201)")
 @computes("results.Linearization", "(2-203) to (2-204)", "(2-225) to (2-226)")
-@computes("linear.linearize.Stiffness", "(2-216) to (2-224)")
-@computes("linear.linearize.acceleration_derivatives", "(2-43)")
-@computes("linear.linearize.geometric_stiffness", "(2-208)")
+@computes("analysis.linear.linearize.Stiffness", "(2-216) to (2-224)")
+@computes("analysis.linear.linearize.acceleration_derivatives", "(2-43)")
+@computes("analysis.linear.linearize.geometric_stiffness", "(2-208)")
 def _() -> None:
     c = chain()
     d, lin = c.dynamics(), c.linearize(QD, QDD)
@@ -614,7 +614,7 @@ def _() -> None:
     close(lin.inverse_dynamics(QD, QDD, QDDD), lin.K @ QD + lin.C @ QDD + lin.I @ QDDD)
 
 
-@computes("linear.linearize.load_gains", "(2-227)")
+@computes("analysis.linear.linearize.load_gains", "(2-227)")
 @computes("results.Linearization.state_space", "(2-227)", "(3-48)")
 def _() -> None:
     c = chain()
@@ -626,7 +626,7 @@ def _() -> None:
 
 @computes("results.StateSpace", "(2-200)", "(2-241)")
 @computes("results.Linearization.state_space", "(2-241) to (2-252)")
-@computes("linear.state_space.StateSpaceBuilder", "(2-241) to (2-252)")
+@computes("analysis.linear.state_space.StateSpaceBuilder", "(2-241) to (2-252)")
 def _() -> None:
     c, one = motor()
     lin = c.linearize([6.0], [2.0], motors=True)
@@ -653,7 +653,7 @@ def _() -> None:
 
 
 @computes("results.Linearization", "(3-53)")
-@computes("linear.linearize.commutator", "(3-53)")
+@computes("analysis.linear.linearize.commutator", "(3-53)")
 def _() -> None:
     c = chain()
     names = ["p2.x", "b2.wx", "b2.wy"]

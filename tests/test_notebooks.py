@@ -166,7 +166,7 @@ def test_cells_use_this_python(room: Path) -> None:
     [
         "assert 1 == 2",
         "import kic\n\nkic.load('four-bar').at({'A': 90})",
-        "import warnings\n\nwarnings.warn_explicit('beware', UserWarning, 'position.py', 1, 'kic.position')",
+        "import warnings\n\nwarnings.warn_explicit('beware', UserWarning, 'position.py', 1, 'kic.mechanism')",
     ],
 )
 def test_errors_and_warnings_in_cells_raise(source: str, room: Path) -> None:

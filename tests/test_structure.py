@@ -141,7 +141,7 @@ class Checker(doctest.OutputChecker):
         return super().check_output(want, got, optionflags)
 
 
-@pytest.mark.slow_for("kic.configuration", "kic.mechanism", "kic.simulation.controllers")
+@pytest.mark.slow_for("kic.mechanism.configuration", "kic.mechanism.mechanism", "kic.simulation.controllers")
 @pytest.mark.parametrize("name", ["kic", *MODULES])
 def test_examples_in_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)

@@ -1,1 +1,1 @@
-"""Mobility, assembly modes, input sets, singular configurations and design sensitivities."""
+"""Analysis of a mechanism: positions, joint forces, small motions, sweeps and sensitivities."""

@@ -15,7 +15,7 @@ from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Distance, Frame, Joint
 from kic.errors import InputError, KicError, UnknownNameError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function
 from kic.numerics.arrays import reals, stepping
 

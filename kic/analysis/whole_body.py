@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import Configuration, flat_states, model_of
 from kic.dynamics.contributions import Contributions, add_rotors
 from kic.kernels import layout as lay
 from kic.kinematics.items import Item, axes_of
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
+from kic.mechanism.configuration import Configuration, flat_states, model_of
 from kic.numerics.arrays import as_array, check_finite, map_valid_members, scatter
 from kic.numerics.display import OneLine
 from kic.transfer.program import Program

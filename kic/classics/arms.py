@@ -20,7 +20,7 @@ from kic.errors import ConfigurationError, InertiaError, ModelError, SingularErr
 from kic.io.dh import DHRow, from_dh
 from kic.kernels.functions import cosine, sine
 from kic.kinematics.coefficients import Coefficients
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import check_order
 from kic.numerics.arrays import as_array, check_failures, real_array, reals
 from kic.numerics.tolerances import EPS

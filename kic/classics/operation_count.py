@@ -17,8 +17,8 @@ import numpy as np
 
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import invalid
-from kic.evaluator import PARTS, Tables
-from kic.mechanism import Mechanism
+from kic.mechanism.evaluator import PARTS, Tables
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer
 
 # Table 1: coefficients of n⁴, n³, n², n, 1 for multiplications, then for additions

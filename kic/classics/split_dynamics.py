@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, counted, unknown
 from kic.kinematics.products import form
+from kic.mechanism.configuration import Configuration
 from kic.numerics.arguments import instance, integer, text
 from kic.numerics.arrays import as_array, broadcast_batches
 from kic.numerics.display import Batched, Printable, Summary

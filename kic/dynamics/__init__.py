@@ -38,5 +38,6 @@ equation                function
 ======================  =====================================================
 
 For the transfer to other coordinates (3-34, 3-35, 3-36) see `kic.dynamics.dynamics.Dynamics.transfer`; the
-operator ``+`` adds mechanisms (4-48). `kic.evaluator` evaluates (2-198) and (2-199) without tensors.
+operator ``+`` adds mechanisms (4-48). `kic.mechanism.evaluator` evaluates (2-198) and (2-199) without
+tensors.
 """

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.description.units import effort_unit, row_unit
 from kic.errors import invalid
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import flag, integer, names_of
 from kic.numerics.files import atomic_write
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable

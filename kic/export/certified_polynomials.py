@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
-from kic.configuration import Configuration
 from kic.description.units import row_unit
 from kic.errors import InputError, SingularError, invalid
 from kic.export.derivatives import system_parts
@@ -36,7 +35,8 @@ from kic.export.intervals import EPS, Functions, around, middle_and_radius, prod
 from kic.export.questions import coefficients, export_traces
 from kic.export.trace import Trace
 from kic.kernels import layout as lay
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import integer, names_of, positive
 from kic.numerics.arrays import grid_points
 from kic.numerics.limits import bounds

@@ -6,16 +6,16 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Unpack
 
-from kic.configuration import Configuration
 from kic.errors import invalid
 from kic.export import questions, tasks
 from kic.export.questions import export_traces, one_state
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.mechanism import Mechanism
+from kic.mechanism.prepared import Questions
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.calls import wrong_arguments
 from kic.numerics.display import Hinting
 from kic.numerics.polynomial_map import PolynomialMap
-from kic.prepared import Questions
 
 if TYPE_CHECKING:
     import casadi
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kic.export.c_source import CSource
     from kic.export.fmu import FMU
     from kic.export.numpy_function import ExportedFunction
-    from kic.operational_space.weighting import Law, Weight
+    from kic.tasks.operational_space.weighting import Law, Weight
 
 _Names = str | Iterable[str]
 _Class = TypeVar("_Class", bound=type)

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.errors import InputError, invalid
-from kic.evaluator import LETTERS as _LETTERS
 from kic.export.closing import driving_choice
 from kic.export.jax_function import arrays
 from kic.export.questions import function_name, one_state
 from kic.export.trace import Argument
 from kic.kinematics.outputs import make_rows
 from kic.kinematics.tree import Tree
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.evaluator import LETTERS as _LETTERS
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import check_order, integer, names_of
 from kic.numerics.optional import import_optional
 from kic.numerics.rotations import product

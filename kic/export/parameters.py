@@ -9,7 +9,7 @@ import numpy as np
 from kic.analysis.sensitivity import COMPLEX_STEP, find_parameter, with_complex_step
 from kic.errors import InputError, invalid
 from kic.export.trace import Argument, Graph, Scalar
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.transfer.compiled_model import CompiledModel
 
 # entries below these shares, of the table's rotations and of the mechanism's length, are rounding

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.errors import InputError, invalid, unknown
-from kic.evaluator import PARTS
 from kic.export.closing import closing, equations
 from kic.export.derivatives import with_derivatives
 from kic.export.parameters import Parameters
@@ -20,9 +18,11 @@ from kic.export.trace import Argument, Trace
 from kic.export.tracer import Tracer
 from kic.kernels import layout as lay
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.evaluator import PARTS
+from kic.mechanism.mechanism import Mechanism
+from kic.mechanism.position import initial_states
 from kic.numerics.arguments import check_order, flag, integer, names_of, text
-from kic.position import initial_states
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import BOTH
 

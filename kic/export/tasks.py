@@ -13,9 +13,9 @@ from kic.export.tracer import OBJECT, Tracer
 from kic.kernels import layout as lay
 from kic.kinematics.outputs import XYZ, make_rows
 from kic.kinematics.queries import kernel
-from kic.operational_space.operational_space import OperationalSpaceTask, Task
-from kic.operational_space.pose import one_part, with_axes
-from kic.operational_space.redundancy import RedundancyTask
+from kic.tasks.operational_space.operational_space import OperationalSpaceTask, Task
+from kic.tasks.operational_space.pose import one_part, with_axes
+from kic.tasks.operational_space.redundancy import RedundancyTask
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program
 from kic.transfer.targets import frame_part

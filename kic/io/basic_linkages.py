@@ -32,7 +32,7 @@ from kic.io.linkage_parts import (
     sqrt,
     two_numbers,
 )
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, positive
 from kic.numerics.display import Printable, Summary
 

@@ -13,7 +13,7 @@ from kic.description import validation as valid
 from kic.description.parts import TENSOR_ENTRIES, Body, Frame, Joint, Point
 from kic.description.validation import GROUND, Vector, assign
 from kic.errors import ModelError, invalid_part, short_repr, unknown
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 
 Convention = Literal["freeman", "modified", "standard"]
 

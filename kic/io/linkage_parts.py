@@ -17,7 +17,7 @@ import numpy as np
 from kic.description.parts import Body, Joint, Point, combined_inertia
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import mapping
 from kic.numerics.arrays import as_array, numbers, ordinary, reals, require_real, step_vanishes
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import loop_words
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
 from kic.errors import InputError, KicError, short_repr
 from kic.io import robot as rb
 from kic.io.robot import Robot
 from kic.io.xml import Element, Source, read_source
+from kic.mechanism.assembly import loop_words
 from kic.numerics.arguments import entries
 from kic.numerics.optional import import_optional
 

@@ -20,7 +20,7 @@ from kic.io import robot as rb
 from kic.io.mjcf_schema import ACTUATORS, ANY, ATTRIBUTES, COMPUTED, FINITE, PARTLY, attributes_of
 from kic.io.robot import MESH_BYTES_MAX, TOO_LARGE, WORLD, Robot, RobotJoint
 from kic.io.xml import DEPTH_MAX, XML_BYTES_MAX, Element, Source, parse, read_root, read_source
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import flag
 from kic.numerics.optional import import_optional
 from kic.numerics.rotations import vector_from_matrix

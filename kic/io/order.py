@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
 from kic.kinematics.tree import ball_axes
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
 from kic.numerics.linalg import unit

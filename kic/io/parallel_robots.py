@@ -12,7 +12,7 @@ from kic.description.parts import Distance, Joint, Point
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.linkage_parts import Parts, apex, lengths, polar, real_or_stepped
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arrays import numbers
 
 

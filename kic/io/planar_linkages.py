@@ -27,7 +27,7 @@ from kic.io.linkage_parts import (
     sin,
     two_numbers,
 )
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, integer, mapping
 
 # points of the fully extended leg in US patent 6,260,862, Table 1: 15, 29X, 27X, 11, 35X, 37X, 9 and 33X

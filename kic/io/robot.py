@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from kic.assembly import (
+from kic.description.couplings import Coupling
+from kic.description.joint_types import BALL_TYPES, JOINT_COORDINATES
+from kic.description.motors import Motor
+from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
+from kic.description.validation import GROUND
+from kic.errors import ModelError, ModelFileError, printable, short_repr
+from kic.io.xml import Element, Source
+from kic.mechanism.assembly import (
     NEAR,
     ClosingJoint,
     Loop,
@@ -22,14 +29,7 @@ from kic.assembly import (
     start_columns,
     without_spins,
 )
-from kic.description.couplings import Coupling
-from kic.description.joint_types import BALL_TYPES, JOINT_COORDINATES
-from kic.description.motors import Motor
-from kic.description.parts import Body, Frame, Joint, Point, Spring, combined_inertia
-from kic.description.validation import GROUND
-from kic.errors import ModelError, ModelFileError, printable, short_repr
-from kic.io.xml import Element, Source
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, mapping, names_of
 
 FREE_JOINT = "root_joint"

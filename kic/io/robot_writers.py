@@ -18,7 +18,6 @@ from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
 import numpy as np
 
-from kic.assembly import LOOP_TYPES
 from kic.description.description import forest
 from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
@@ -30,7 +29,8 @@ from kic.io.toml import save as save_toml
 from kic.io.toml import write_model
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Step, frame_axes, steps
-from kic.mechanism import Mechanism
+from kic.mechanism.assembly import LOOP_TYPES
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag, instance, positive
 from kic.numerics.arrays import ordinary
 from kic.numerics.linalg import unit

@@ -14,7 +14,7 @@ from kic.io import robot as rb
 from kic.io.elements import SDF
 from kic.io.robot import WORLD, Robot, RobotJoint
 from kic.io.xml import Element, read_root
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
 # default of the format

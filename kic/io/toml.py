@@ -17,7 +17,6 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from kic.assembly import tolerate_rounding
 from kic.description.description import KINDS, Info, MechanismDescription, Part
 from kic.description.joint_types import LOOP_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Six
@@ -26,7 +25,8 @@ from kic.description.validation import Vector
 from kic.errors import FileError, KicError, ModelFileError, either, invalid, short_repr
 from kic.io.dh import DH, DHRow, from_dh
 from kic.io.library import SUFFIXES, find, model_names
-from kic.mechanism import Mechanism
+from kic.mechanism.assembly import tolerate_rounding
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.files import atomic_write
 
 # first bytes of files of other kinds, what they are, and what reads them

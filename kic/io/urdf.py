@@ -15,7 +15,7 @@ from kic.io.loop_files import CLOSING_ELEMENTS, add_elements, add_loops
 from kic.io.robot import WORLD, Robot, RobotJoint
 from kic.io.sdf import add_joints
 from kic.io.xml import Element, read_root
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import flag
 
 _TYPES = {

@@ -1,11 +1,11 @@
 """The library of kernels: machine code that is loaded without Numba.
 
 The library is an extension module (`kic.kernels.linking`). A wheel contains one in the folder of this file,
-built by ``python kic/kernel_library/build.py``. It holds each kernel for some processors; the best that runs
-here is used. Otherwise, commands link the kernels that Numba has compiled for this machine to a library in
-the user's cache directory, if there is a C compiler. A description file holds the hashes of the library and
-of the kernels' sources. A library that is damaged or was built from other sources is not loaded: a warning is
-issued, and Numba compiles the kernels. It also compiles kernels that the library lacks.
+built by ``python kic/kernels/library_build/build.py``. It holds each kernel for some processors; the best
+that runs here is used. Otherwise, commands link the kernels that Numba has compiled for this machine to a
+library in the user's cache directory, if there is a C compiler. A description file holds the hashes of the
+library and of the kernels' sources. A library that is damaged or was built from other sources is not loaded:
+a warning is issued, and Numba compiles the kernels. It also compiles kernels that the library lacks.
 
 Machine code is executed, and the files of single kernels are unpickled. A digest does not prove their origin.
 Therefore files of the cache are used only if no other user can change them (`exposed`).

@@ -61,12 +61,12 @@ class Registered:
         return made.__get__(instance, cls)
 
     def load(self) -> FunctionType:
-        """Import the function; raise `MissingExtraError` if its package is missing."""
+        """Import the function; raise `MissingExtraError` if a package of kic is missing."""
         try:
             function: FunctionType = getattr(import_module(self.module), self.function)
         except ModuleNotFoundError as error:
-            package = ".".join(self.module.split(".")[:2])
-            if not (error.name or "").startswith(package):
+            package = error.name or ""
+            if not package.startswith("kic."):
                 raise
             from kic.errors import MissingExtraError
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.errors import FileError, MissingExtraError, invalid
+from kic.mechanism.configuration import Configuration
 from kic.numerics.arguments import names_of, positive
 from kic.numerics.files import atomic_write
 from kic.numerics.optional import import_optional

@@ -7,15 +7,14 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from kic.configuration import Configuration, model_of
+from kic.analysis.joint_forces.joint_forces import JointForces, Wrench
 from kic.errors import InputError, invalid
-from kic.joint_forces.joint_forces import JointForces, Wrench
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.outputs import XYZ
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import flag, instance, integer, names_of
 from kic.numerics.arrays import broadcast_batches, one_batch_axis, real_array
-from kic.operational_space.ellipsoids import Ellipsoid
 from kic.plotting.canvas import Canvas, fit_to_page
 from kic.plotting.diagram import Mark
 from kic.plotting.figures import BLUE, GREEN, INK, PURPLE, VERMILION, Picture, matplotlib_part, new_figure
@@ -24,6 +23,7 @@ from kic.plotting.overlays import EllipsoidOverlay, VectorOverlay, check_scale, 
 from kic.plotting.scene import PLACED, Scene
 from kic.plotting.symbols import FINE, Shape, rgba
 from kic.plotting.view import ViewName
+from kic.tasks.operational_space.ellipsoids import Ellipsoid
 
 # most drawings of a sheet, the side of one in inches, and the size of their titles
 SHEET_MAX, SHEET_SIDE, TITLE_POINTS = 64, 1.8, 8.0

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kic.errors import InputError
+from kic.description.units import row_unit
+from kic.errors import InputError, invalid, unknown
+from kic.numerics.arguments import integer, mapping, text
+from kic.numerics.arrays import reals
 from kic.plotting import figures
 from kic.plotting.figures import INK, Picture, axis_label, literal, style
+
+if TYPE_CHECKING:
+    from kic.analysis.sweeps.result import Sweep
 
 # percentage at either end that may be outliers; they are cut off if the range of all values exceeds this
 # multiple of the range of the rest
@@ -198,3 +204,104 @@ def _add_legend(figure: Any, handles: list[Any]) -> None:
     """Add a legend below the axes, if there are handles."""
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.8)
+
+
+def plot_sweep(
+    sweep: Sweep,
+    of: str | None = None,
+    *,
+    at: Mapping[str, float] | None = None,
+    bounds: Any = None,
+    contours: int = 8,
+    width: float = 3.5,
+) -> Picture:
+    """Plot a metric as a map over two axes, or as a line over one.
+
+    Cells without a configuration are hatched grey. Cells where the metric is undefined, mostly because
+    they are singular, are dotted. For metrics of `kic.metrics` a line marks where they are singular:
+    where the determinant of the inputs, or of a task of as many rows as degrees of freedom, with respect
+    to the grid's own coordinates changes its sign between cells.
+
+    Parameters
+    ----------
+    of : str, optional
+        The metric; by default the only metric.
+    at : dict of str to float, optional
+        Values at which axes that are not shown are cut; the nearest cell is used.
+    bounds : (lower, upper), optional
+        Range of the colours. By default the range of the values. If the values diverge, as towards a
+        singularity, the range of the middle 96 %, with arrows at the colour bar.
+    contours : int
+        Approximate number of contour lines; 0 for none.
+    width : float
+        Width in inches.
+
+    Raises
+    ------
+    InputError
+        If more than two axes are not cut, a cut is beyond the grid, values are not scalars, or there is
+        nothing to show.
+    """
+    if of is None:
+        if len(sweep.values) != 1:
+            raise InputError(f"`of` must be one of the metrics: {', '.join(sweep.values)}.", key="of")
+        of = next(iter(sweep.values))
+    values = sweep[text("of", of)]
+    if values.ndim != len(sweep.shape):
+        raise InputError(
+            f"'{of}' has values of shape {values.shape[len(sweep.shape) :]} in each cell; a map shows "
+            "one number. Return several numbers by name.",
+            name=of,
+            got=values.shape[len(sweep.shape) :],
+        )
+    contours = integer("contours", contours, 0)
+    where, cut_label = _cut(sweep, at)
+    shown_axes = [axis for axis, index in zip(sweep.axes, where, strict=True) if isinstance(index, slice)]
+    if len(shown_axes) not in (1, 2):
+        raise InputError(
+            f"A plot shows one or two axes, but {len(shown_axes)} are left: "
+            f"{', '.join(shown_axes) or 'none'}. Cut with `at`, as "
+            f"at={{'{next(iter(sweep.axes))}': value}}.",
+            axes=tuple(shown_axes),
+        )
+    if not np.isfinite(values[where]).any():
+        raise InputError(f"'{of}' has no value in any cell shown; see `reasons`.", name=of)
+    axes = [Axis(axis, row_unit(sweep.mechanism, axis), sweep.axes[axis]) for axis in shown_axes]
+    label = axis_label(of, sweep.units.get(of))
+    reached = sweep.reached[where]
+    singular = {f"{rows} singular": x[where] for (metric, rows), x in sweep.sides.items() if metric == of}
+    shown = label, values[where], reached, singular, cut_label
+    if len(axes) == 1:
+        return draw_line(axes[0], *shown, width)
+    return draw_map(axes[0], axes[1], *shown, _bounds(bounds), contours, width)
+
+
+def _cut(sweep: Sweep, at: Mapping[str, float] | None) -> tuple[tuple[Any, ...], str]:
+    """Return the index of the shown cells, and a description of the cut."""
+    for axis in mapping("at", at, "axes to values") if at is not None else {}:
+        if axis not in sweep.axes:
+            raise unknown("axis", axis, "the sweep", sweep.axes, quoted=False)
+    where: list[Any] = []
+    cut_label = []
+    for axis, values in sweep.axes.items():
+        if axis not in (at or {}):
+            where.append(slice(None) if len(values) > 1 else 0)
+            continue
+        cut = reals((at or {})[axis])
+        low, high = values.min(), values.max()
+        if cut is None or cut.ndim or not low <= cut <= high:
+            rule = f"of '{axis}' must be a number from {low:g} to {high:g}"
+            raise invalid("at", rule, (at or {})[axis], name=axis)
+        where.append(int(np.argmin(np.abs(values - cut))))
+        cut_label.append(f"{axis} = {values[where[-1]]:.4g} {row_unit(sweep.mechanism, axis)}")
+    return tuple(where), ", ".join(cut_label)
+
+
+def _bounds(bounds: Any) -> tuple[float, float] | None:
+    """Return the checked range of the colours."""
+    if bounds is None:
+        return None
+    a = reals(bounds)
+    if a is None or a.shape != (2,) or not a[0] < a[1]:
+        raise invalid("bounds", "must be (lower, upper)", bounds)
+    return float(a[0]), float(a[1])

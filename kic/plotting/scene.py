@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from kic.configuration import Configuration, flat_states, model_of
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
+from kic.mechanism.configuration import Configuration, flat_states, model_of
 from kic.plotting.diagram import KinematicDiagram, Mark, move_marks, slider_travel
 from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.planar_symbols import PlanarSymbols

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kic.errors import ConfigurationError, InputError, SingularError
-from kic.evaluator import Results
+from kic.mechanism.evaluator import Results
 
 if TYPE_CHECKING:
-    from kic.evaluator import Evaluator
+    from kic.mechanism.evaluator import Evaluator
     from kic.simulation.coordinates import Chart
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from kic.dynamics.drive_train import DriveTrain
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, contact_force_check, remarks
 from kic.errors import SingularError
-from kic.evaluator import PARTS, Tables
 from kic.kernels import layout as lay
+from kic.mechanism.evaluator import PARTS, Tables
 from kic.numerics.linalg import null_space
 from kic.simulation.coordinates import Chart, DrivenMotion
 from kic.simulation.events import crossings

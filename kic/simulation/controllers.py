@@ -39,13 +39,13 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from kic.configuration import Configuration, model_of
+from kic.analysis.linear.state_space import held_cost
 from kic.errors import InputError, SingularError, counted, invalid, short_repr
-from kic.evaluator import Motions, PositionSolver, Tables
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.jets import ERROR_FACTOR
-from kic.linear.state_space import held_cost
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.evaluator import Motions, PositionSolver, Tables
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import (
     at_least,
     check_parameters,
@@ -63,10 +63,10 @@ from kic.numerics.rotations import (
     vector_from_matrix,
 )
 from kic.numerics.tolerances import CONDITION_MAX
-from kic.operational_space.pose import MovingRows, RowFeedback, RowMotion
-from kic.operational_space.redundancy import RedundancyTask
-from kic.operational_space.secondary_objectives import NullSpaceRates
 from kic.simulation.reference import Desired, Reference
+from kic.tasks.operational_space.pose import MovingRows, RowFeedback, RowMotion
+from kic.tasks.operational_space.redundancy import RedundancyTask
+from kic.tasks.operational_space.secondary_objectives import NullSpaceRates
 
 __all__ = [
     "LQR",

@@ -31,11 +31,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.errors import ConfigurationError, SingularError
-from kic.evaluator import PARTS, Motions, PositionSolver, Tables
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
+from kic.mechanism.evaluator import PARTS, Motions, PositionSolver, Tables
 from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here

@@ -22,10 +22,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.errors import ConfigurationError, KicError, SimulationError, SingularError
 from kic.kernels import layout as lay
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.linalg import decomposition, min_singular_value, null_space
 from kic.numerics.progress import Bar
 from kic.simulation.contact_monitor import ContactMonitor

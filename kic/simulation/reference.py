@@ -15,7 +15,7 @@ from kic.numerics.arguments import is_function
 from kic.numerics.arrays import reals
 from kic.numerics.polynomials import Piecewise, beside
 from kic.numerics.rotations import matrix_from_quaternion, product
-from kic.operational_space.pose import parse_pose, parse_rotation
+from kic.tasks.operational_space.pose import parse_pose, parse_rotation
 from kic.trajectory.orientation import OrientationTrajectory, angular_motion
 from kic.trajectory.trajectory import Trajectory
 from kic.transfer.compiled_model import CompiledModel

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Animated, Configuration
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit, power_unit, rate_unit, row_unit
 from kic.errors import InputError, invalid, unknown
 from kic.io.toml import written
 from kic.kernels import layout as lay
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Animated, Configuration
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
 from kic.numerics.display import OneLine, Printable, Summary

@@ -21,7 +21,7 @@ import numpy as np
 from kic.errors import KicError, ModelFileError, printable
 from kic.io.toml import parsed
 from kic.kernels import layout as lay
-from kic.mechanism import Mechanism
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.files import file_name
 from kic.simulation.coordinates import ACTUATOR_ARRAYS, MOTOR_ARRAYS, N_MOTOR_ENERGIES
 from kic.simulation.sampling import SAMPLE_ARRAYS, ControlSamples

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.errors import InputError, counted, invalid, unknown
-from kic.evaluator import PositionSolver
+from kic.mechanism.evaluator import PositionSolver
 from kic.numerics.arguments import generator, names_of
 from kic.numerics.arrays import as_numbers
 from kic.numerics.display import OneLine

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration, model_of
 from kic.errors import InputError, batch_indices, counted, invalid, short_repr, unknown
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import check_parameters, choice, entries, is_function, names_of
 from kic.numerics.arrays import as_array, as_numbers, reals
 from kic.numerics.progress import Bar

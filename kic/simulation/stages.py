@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.evaluator import Motions
 from kic.kernels import layout as lay
 from kic.kinematics.queries import kernel
+from kic.mechanism.evaluator import Motions
 from kic.simulation.motion import Motion
 from kic.simulation.motor_circuits import MotorEquations
 from kic.transfer.closure import Closure

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration, model_of
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, at_times, invalid, short_repr
 from kic.kinematics.coefficients import Coefficients
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, instance, is_function, names_of
 from kic.numerics.arrays import as_numbers
 from kic.numerics.polynomials import Piecewise, complement

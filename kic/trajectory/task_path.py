@@ -13,7 +13,7 @@ from kic.numerics.arguments import is_function
 from kic.numerics.arrays import broadcast_batches, is_scalar, numbers, reals
 from kic.numerics.rotations import vector_from_matrix
 from kic.numerics.tolerances import EPS
-from kic.operational_space.pose import parse_pose, parse_rotation
+from kic.tasks.operational_space.pose import parse_pose, parse_rotation
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import row_scales
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Configuration
 from kic.errors import InputError
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Configuration
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import at_least, instance, integer
 from kic.numerics.display import ROUNDOFF, Printable, Summary
 from kic.numerics.polynomials import allowed, united

@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from kic.configuration import Animated, Configuration, model_of
 from kic.description.table_columns import motion_columns
 from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, at_times, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import difference, integrate
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Animated, Configuration, model_of
+from kic.mechanism.mechanism import Mechanism
+from kic.mechanism.position import initial_states, within_limits
 from kic.numerics.arguments import at_least, flag, positive
 from kic.numerics.arrays import broadcast_batches, reals
 from kic.numerics.display import Printable, Summary
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
-from kic.operational_space.redundancy import RedundancyTask, resolve_redundancy, tree_rates
-from kic.operational_space.secondary_objectives import NullSpaceMotion
-from kic.operational_space.weighting import Damping, Weight
 from kic.plotting.figures import Picture
 from kic.plotting.plots import course_index, draw_plots, motion_panels, part_panels
-from kic.position import initial_states, within_limits
+from kic.tasks.operational_space.redundancy import RedundancyTask, resolve_redundancy, tree_rates
+from kic.tasks.operational_space.secondary_objectives import NullSpaceMotion
+from kic.tasks.operational_space.weighting import Damping, Weight
 from kic.trajectory.task_path import STEP, TaskPath
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits, MotionLimits

@@ -8,14 +8,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kic.configuration import Animated, Configuration, model_of
+from kic.analysis.joint_forces.force_table import tabulate_forces
+from kic.analysis.joint_forces.joint_forces import JointForces
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import motor_unit, power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
 from kic.errors import InputError, at_times, invalid, short_repr
-from kic.joint_forces.force_table import tabulate_forces
-from kic.joint_forces.joint_forces import JointForces
-from kic.mechanism import Mechanism
+from kic.mechanism.configuration import Animated, Configuration, model_of
+from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer, names_of
 from kic.numerics.arrays import as_array, as_numbers, numbers, real_array, reals
 from kic.numerics.display import Printable, Summary

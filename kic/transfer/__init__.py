@@ -41,7 +41,7 @@ equation                function
 (3-48)                  `kic.results.Linearization.state_space`
 (3-49) to (3-52)        `kic.results.StateSpace.transfer`
 (3-53)                  `kic.results.Linearization`
-(3-53)                  `kic.linear.linearize.commutator`
+(3-53)                  `kic.analysis.linear.linearize.commutator`
 (4-1) to (4-2)          `kic.Configuration.coefficients`
 (4-1) to (4-2)          `kic.kinematics.closure_rows.all_closure_rows`
 (4-3) to (4-5)          `kic.Configuration.dynamics`
@@ -55,7 +55,7 @@ equation                function
 (4-28) to (4-29)        `kic.kernels.transfer.chosen_loads`
 (4-30)                  `kic.transfer.constraint_system.ConstraintSystem`
 (4-31)                  `kic.Configuration.joint_forces`
-(4-31)                  `kic.joint_forces.reactions.joint_forces`
+(4-31)                  `kic.analysis.joint_forces.reactions.joint_forces`
 (4-31) to (4-32)        `kic.Dynamics.transfer`
 (4-33) to (4-34)        `kic.Coefficients.columns_of`
 (4-35) to (4-36)        `kic.Coefficients.identity`
@@ -72,20 +72,20 @@ equation                function
 (4-65) to (4-66)        `kic.Configuration.coefficients`
 (4-67)                  `kic.Configuration.dynamics`
 (4-68) to (4-72)        `kic.Configuration.resolve_redundancy`
-(4-68)                  `kic.operational_space.redundancy.RedundancyTask`
-(4-69) to (4-70)        `kic.operational_space.weighting.RightInverse`
-(4-71)                  `kic.operational_space.redundancy.RedundancyTask`
-(4-72)                  `kic.operational_space.weighting.RightInverse.instantaneous`
+(4-68)                  `kic.tasks.operational_space.redundancy.RedundancyTask`
+(4-69) to (4-70)        `kic.tasks.operational_space.weighting.RightInverse`
+(4-71)                  `kic.tasks.operational_space.redundancy.RedundancyTask`
+(4-72)                  `kic.tasks.operational_space.weighting.RightInverse.instantaneous`
 (4-73) to (4-75)        `kic.results.RedundancyResolution.dynamics`
 (4-76) to (4-79)        `kic.Configuration.actuator_dynamics`
-(4-76)                  `kic.actuation.distribution.ActuationProblem`
-(4-77)                  `kic.actuation.distribution.actuator_dynamics`
-(4-78) to (4-79)        `kic.actuation.distribution.ActuationProblem`
+(4-76)                  `kic.tasks.actuation.distribution.ActuationProblem`
+(4-77)                  `kic.tasks.actuation.distribution.actuator_dynamics`
+(4-78) to (4-79)        `kic.tasks.actuation.distribution.ActuationProblem`
 (4-80) to (4-86)        `kic.Configuration.distribute`
-(4-80) to (4-85)        `kic.actuation.internal_loads.EffortSpace.minimum_effort`
-(4-86)                  `kic.actuation.internal_loads.EffortSpace.inverse`
+(4-80) to (4-85)        `kic.tasks.actuation.internal_loads.EffortSpace.minimum_effort`
+(4-86)                  `kic.tasks.actuation.internal_loads.EffortSpace.inverse`
 (4-87) to (4-90)        `kic.Configuration.actuator_dynamics`
-(4-87) to (4-90)        `kic.actuation.distribution.actuator_dynamics`
+(4-87) to (4-90)        `kic.tasks.actuation.distribution.actuator_dynamics`
 (B-1) to (B-15)         `kic.classics.WristPartitioned.inverse_coefficients`
 (B-4)                   `kic.Coefficients.inverse`
 Table B-1               `kic.classics.WristPartitioned.wrist_coefficients`

@@ -44,7 +44,7 @@ from kic.transfer.targets import (
 
 if TYPE_CHECKING:
     from kic.dynamics.drive_train import DriveTrain
-    from kic.mechanism import Mechanism
+    from kic.mechanism.mechanism import Mechanism
     from kic.transfer.free_bodies import FreeBodies
     from kic.transfer.mobility import Mobility
 

@@ -34,8 +34,8 @@ from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
 from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_sentence
 
 if TYPE_CHECKING:
-    from kic.analysis import input_sets as _input_sets
-    from kic.configuration import Configuration
+    from kic.analysis.positions import input_sets as _input_sets
+    from kic.mechanism.configuration import Configuration
     from kic.transfer.compiled_model import CompiledModel
 
 # share of the strongest below which conditions may be artefacts of rounded dimensions

@@ -29,9 +29,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import kic
-from kic.analysis.monodromy import GenericSolutions
-from kic.configuration import model_of
+from kic.analysis.positions.monodromy import GenericSolutions
 from kic.kernels import layout as lay
+from kic.mechanism.configuration import model_of
 
 # pivots on ground and on the coupler, and coupler point of the reference linkage, as complex numbers
 GROUND, COUPLER, POINT = np.array([0.0, 2.3]), np.array([0.86 + 0.27j, 2.6 + 1.9j]), 1.1 + 1.35j

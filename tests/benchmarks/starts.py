@@ -35,7 +35,7 @@ def _environment(cache: str) -> dict[str, str]:
 
 def report_command(model: str) -> list[str]:
     """The command that is timed."""
-    if find_spec("kic.cli") is not None and find_spec("kic.__main__") is not None:
+    if find_spec("kic.ui.cli") is not None and find_spec("kic.__main__") is not None:
         return [sys.executable, "-m", "kic", "report", model]
     return [sys.executable, "-c", _SCRIPT.format(model)]
 

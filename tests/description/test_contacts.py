@@ -518,7 +518,7 @@ def test_errors_are_reported() -> None:
     said = m.summary().text()
     assert "a on b" in said
     assert "open" in said
-    from kic.report.report import report, summary
+    from kic.ui.report.report import report, summary
 
     assert "2 contacts" in summary(m)
     walker = kic.load("walking-machine-on-feet")

@@ -18,8 +18,8 @@ from representative_models import OTHER_MODELS
 from sampling import STEP, stepped
 
 import kic
-from kic.cli.main import main
 from kic.export import c_source
+from kic.ui.cli.main import main
 
 STRICT = [
     "-std=c99",

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from raising import raises
 
 import kic
-from kic.cli.main import main
 from kic.export import fmu
 from kic.export.fmu_description import _structured
+from kic.ui.cli.main import main
 
 # one step of fourth order is 1 ms; motions of a second change by 1e-9 of their size with half of it
 RUN_RTOL = 1e-6

@@ -11,7 +11,7 @@ import pytest
 from raising import raises
 
 import kic
-from kic.cli.main import main
+from kic.ui.cli.main import main
 
 BAR = kic.load("four-bar")
 ROWS = ["B", "D"]

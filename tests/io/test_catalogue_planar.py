@@ -19,7 +19,7 @@ from sampling import mismatch
 from scipy.optimize import brentq
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 DIGITS = 60
 

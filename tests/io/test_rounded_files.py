@@ -13,7 +13,7 @@ from raising import refuses
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.assembly import tolerate_rounding
+from kic.mechanism.assembly import tolerate_rounding
 
 TURN = 0.3
 INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'

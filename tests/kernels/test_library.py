@@ -425,7 +425,7 @@ def test_internals_of_numba_that_changed_raise(module: str, error: str, text: st
         rf"{text}\. Run: pip install --upgrade 'numba{VERSIONS}'\.",
         line,
     ), told.stderr
-    command = "from kic.cli.main import main; main(['simulate', 'puma560'])"
+    command = "from kic.ui.cli.main import main; main(['simulate', 'puma560'])"
     told = python("-c", change + command, KIC_KERNELS="jit")
     assert (told.returncode, told.stdout) == (1, "")
     assert " ".join(told.stderr.split()) == line.replace("kic.errors.MissingExtraError", "Error")

@@ -17,13 +17,13 @@ from commands import HANGS_S, ROOT, python
 from raising import raises
 
 import kic
-from kic.cli.warm_up import warm_up
 from kic.errors import FileError, KernelCacheWarning
 from kic.io.library import models_directory
 from kic.kernels import compiler as compiled
 from kic.kernels import jit, library
 from kic.kernels import threads as pool
 from kic.numerics.linalg import pivoted_qr
+from kic.ui.cli.warm_up import warm_up
 
 BIG = 3000  # configurations: enough work for several threads
 

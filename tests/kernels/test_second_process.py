@@ -23,7 +23,7 @@ from numba.core import event
 from kic.kernels import second_process
 second_process._cores = lambda: {cores}
 sys.argv = ["kic", "report", "four-bar"]
-from kic.cli.main import main
+from kic.ui.cli.main import main
 with event.install_recorder("numba:compile") as recorder:
     main(standalone_mode=False)
 done = [(e.data["dispatcher"].py_func, e.data["args"]) for _, e in recorder.buffer if e.is_start]

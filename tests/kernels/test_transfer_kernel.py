@@ -7,13 +7,13 @@ import pytest
 from sampling import STEP, compose, mismatch, moved, random_posture, random_tree
 
 import kic
-from kic.configuration import Configuration
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import closure_items
 from kic.kinematics.items import heights
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import states_of
+from kic.mechanism.configuration import Configuration
 
 # trees and what they are seen from: true coordinates (places, joints) and rates (turnings) of bodies
 TREES = {

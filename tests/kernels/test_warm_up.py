@@ -26,7 +26,7 @@ def printed(code: str) -> str:
 @pytest.mark.slow
 def test_every_kernel_is_compiled() -> None:
     code = f"""
-from kic.cli.main import main
+from kic.ui.cli.main import main
 main(["warm-up"], standalone_mode=False)
 {KERNELS}
 print(len(kernels), [f.__name__ for f in kernels if not any("float64" in str(sig) for sig in f.signatures)])
@@ -40,7 +40,7 @@ def test_no_kernel_is_compiled_after_the_warm_up() -> None:
     """Later calls use no kernel for types of arguments that an empty cache would lack after the warm-up."""
     code = f"""
 import numpy as np, kic
-from kic.cli.warm_up import compile_kernels
+from kic.ui.cli.warm_up import compile_kernels
 compile_kernels()
 {KERNELS}"""
     code += """

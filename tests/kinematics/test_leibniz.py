@@ -8,8 +8,8 @@ from leibniz import Frames
 from sampling import mismatch, random_posture, random_tree
 
 import kic
-from kic.configuration import Configuration
 from kic.kinematics.outputs import make_rows
+from kic.mechanism.configuration import Configuration
 
 # largest error relative to the largest entry of an order; measured at most 8e-15 with two kinds of kernels
 LIMIT = 4e-13

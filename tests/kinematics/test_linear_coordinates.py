@@ -13,10 +13,10 @@ import pytest
 from sampling import check_inertia, check_orders, mismatch
 
 import kic
-from kic.configuration import Configuration
 from kic.kernels import layout as lay
 from kic.kinematics.linear_map import LinearMap
 from kic.kinematics.state import integrate
+from kic.mechanism.configuration import Configuration
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import LinearTransfer
 

@@ -9,10 +9,10 @@ import pytest
 from raising import raises
 
 import kic
-from kic.assembly import ClosingJoint, _values_between
 from kic.description import contacts, joint_types
 from kic.kinematics import tree as trees
 from kic.kinematics.closure_rows import closure_items, contact_items, cut_joint_part, facing_items
+from kic.mechanism.assembly import ClosingJoint, _values_between
 
 Z = (0.0, 0.0, 1.0)
 

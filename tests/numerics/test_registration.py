@@ -17,7 +17,7 @@ def test_dir_imports_no_package() -> None:
     code = (
         "import sys, kic; names = {*dir(kic.load('four-bar').at()), *dir(kic.Mechanism)}; "
         "print({'grasp', 'draw', 'sweep', 'prepare'} <= names, "
-        "'kic.grasp' in sys.modules, 'kic.plotting' in sys.modules)"
+        "'kic.tasks.grasp' in sys.modules, 'kic.plotting' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "False", "False"]
@@ -85,10 +85,12 @@ def test_missing_packages_are_named(name: str) -> None:
 
 
 def test_broken_imports_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kic.grasp.grasp", None)  # raises ModuleNotFoundError, which names it
-    made = registration.Registered(Thing, "grasp", "kic.grasp.grasp", "grasp")
+    monkeypatch.setitem(
+        sys.modules, "kic.tasks.grasp.grasp", None
+    )  # raises ModuleNotFoundError, which names it
+    made = registration.Registered(Thing, "grasp", "kic.tasks.grasp.grasp", "grasp")
     with pytest.raises(kic.MissingExtraError):
         made.load()
-    monkeypatch.setitem(sys.modules, "kic.grasp.grasp", object())
+    monkeypatch.setitem(sys.modules, "kic.tasks.grasp.grasp", object())
     with pytest.raises(AttributeError):
         made.load()

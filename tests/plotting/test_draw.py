@@ -12,8 +12,8 @@ from raising import raises
 from representative_models import OTHER_MODELS
 
 import kic
-from kic.configuration import Configuration
 from kic.errors import InputError, MissingExtraError, UnknownNameError
+from kic.mechanism.configuration import Configuration
 from kic.plotting.draw import MechanismPicture, draw
 from kic.plotting.symbols import Shape
 

@@ -16,8 +16,8 @@ import pytest
 from representative_models import OTHER_MODELS
 
 import kic
-from kic.configuration import Configuration
 from kic.description.units import coordinate_units
+from kic.mechanism.configuration import Configuration
 from kic.plotting.draw import MechanismPicture, draw
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from kic.plotting.scene import body_order

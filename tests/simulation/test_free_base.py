@@ -301,7 +301,7 @@ def test_standing_robot_moves_alike_in_angles_of_its_legs(standing):
 
 def standing_effort(m: kic.Mechanism, now, legs: tuple[str, ...], effort: np.ndarray) -> np.ndarray:
     """Efforts at hinges of the legs that are equal to forces and moments at the base."""
-    here = kic.configuration.Configuration(m._model, (), now.state[None].copy())
+    here = kic.mechanism.configuration.Configuration(m._model, (), now.state[None].copy())
     return here.coefficients(list(ROOT), order=1, wrt=list(legs)).G.T @ effort
 
 

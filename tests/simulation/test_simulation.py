@@ -13,7 +13,7 @@ from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
 import kic
-from kic.evaluator import Motions
+from kic.mechanism.evaluator import Motions
 from kic.simulation.coordinates import Chart
 from kic.simulation.motion import Motion
 from kic.simulation.options import METHODS

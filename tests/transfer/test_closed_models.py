@@ -19,7 +19,7 @@ from representative_models import OTHER_MODELS
 from sampling import OFFSETS, WEIGHTS, agree, check_inertia, check_orders, mismatch
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 STEP = 2e-3
 

@@ -13,9 +13,9 @@ from linkages import hinged
 from raising import raises
 
 import kic
-from kic.cli.main import main
 from kic.kinematics.state import integrate
 from kic.transfer.finite_mobility import definite, extends, extension, obstructions
+from kic.ui.cli.main import main
 
 Z = (0, 0, 1)
 

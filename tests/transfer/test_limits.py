@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.configuration import Configuration
+from kic.mechanism.configuration import Configuration
 
 EPS = np.finfo(float).eps
 

@@ -13,8 +13,8 @@ from raising import raises
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.cli.main import main
-from kic.report.report import report_data
+from kic.ui.cli.main import main
+from kic.ui.report.report import report_data
 
 
 def bars(a: float, b: float, ground: float) -> kic.Mechanism:

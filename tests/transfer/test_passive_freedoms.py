@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import kic
-from kic.cli.main import main
-from kic.report.report import report_data
+from kic.ui.cli.main import main
+from kic.ui.report.report import report_data
 
 X, Y, Z = np.eye(3).tolist()
 PIN, BALL, RAIL = (0.4, 0.3, 0.0), (0.7, 1.1, 0.6), (0.7, 1.1, 0.0)

@@ -1,0 +1,1 @@
+"""Position analysis: assembly modes, input sets and singular configurations."""

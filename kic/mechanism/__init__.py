@@ -1,0 +1,1 @@
+"""The types that a user holds: mechanisms, configurations and evaluators."""

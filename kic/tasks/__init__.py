@@ -1,0 +1,1 @@
+"""Tasks of redundant mechanisms: operational space, distribution of efforts, and grasps."""

@@ -1,0 +1,1 @@
+"""User interfaces: commands, reports and the viewer."""
