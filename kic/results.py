@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from kic.tasks.operational_space.pose import PoseMotion as PoseMotion
     from kic.tasks.operational_space.redundancy import RedundancyResolution as RedundancyResolution
     from kic.trajectory.tracking import TrackingResult as TrackingResult
-    from kic.transfer.mobility import Mobility as Mobility
-    from kic.transfer.passive_freedoms import PassiveFreedom as PassiveFreedom
+    from kic.transfer.mobility.mobility import Mobility as Mobility
+    from kic.transfer.mobility.passive_freedoms import PassiveFreedom as PassiveFreedom
     from kic.transfer.program import OutputMotion as OutputMotion
     from kic.ui.viewer.viewer import Viewer as Viewer
 
@@ -103,8 +103,8 @@ _NAMES = {
     "tasks.operational_space.pose": "PoseMotion",
     "tasks.operational_space.redundancy": "RedundancyResolution",
     "trajectory.tracking": "TrackingResult",
-    "transfer.mobility": "Mobility",
-    "transfer.passive_freedoms": "PassiveFreedom",
+    "transfer.mobility.mobility": "Mobility",
+    "transfer.mobility.passive_freedoms": "PassiveFreedom",
     "transfer.program": "OutputMotion",
     "ui.viewer.viewer": "Viewer",
 }

@@ -95,10 +95,9 @@ class Change:
 
 
 def highest(folder: str) -> int:
-    """Return the height of the highest member of a package whose folder of tests this is."""
-    return max(
-        (h for name, h in layers().items() if f"{name}.".startswith(f"{folder}.")), default=len(layers())
-    )
+    """Return the height of the highest member of the package whose tests a folder has."""
+    heights = [h for name, h in layers().items() if f"{name}.".startswith(f"{folder}.")]
+    return max(heights) if heights else height(folder)
 
 
 def module(item: pytest.Item) -> str:

@@ -43,8 +43,8 @@ from kic.numerics.linalg import unit
 from kic.numerics.rotations import universal_angles
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.constraint_system import column_scales, moving, row_scales
-from kic.transfer.finite_mobility import SINGULAR_VALUE_RTOL
-from kic.transfer.rounding import (
+from kic.transfer.mobility.finite_mobility import SINGULAR_VALUE_RTOL
+from kic.transfer.mobility.rounding import (
     AXIAL_TYPES,
     ROUNDED_SHARE_MAX,
     ROUNDED_TILT_MAX,

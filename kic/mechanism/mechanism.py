@@ -30,8 +30,6 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
-    from kic import assembly as _assembly
-    from kic import locking as _locking
     from kic.analysis import sensitivity as _sensitivity
     from kic.analysis.linear import equilibrium as _equilibrium
     from kic.analysis.positions import assembly_modes as _assembly_modes
@@ -56,11 +54,13 @@ if TYPE_CHECKING:
     from kic.description.units import Units
     from kic.export.export import Exports
     from kic.io import robot_writers as _robot_writers
+    from kic.mechanism import assembly as _assembly
+    from kic.mechanism import locking as _locking
     from kic.mechanism.prepared import Evaluators
     from kic.plotting import draw as _draw
     from kic.simulation import simulate as _simulate
     from kic.trajectory import tracking as _tracking
-    from kic.transfer.mobility import Mobility
+    from kic.transfer.mobility.mobility import Mobility
     from kic.ui.viewer import viewer as _viewer
 
 
@@ -356,7 +356,7 @@ class Mechanism(Printable, MechanismDescription):
         """
         if configuration is None:
             return self._model.mobility()
-        from kic.transfer.mobility import Mobility
+        from kic.transfer.mobility.mobility import Mobility
 
         model = self._model.real
         here = real_configuration(self._model, configuration)

@@ -28,9 +28,10 @@ from kic.numerics.linalg import unit
 from kic.transfer.closure import PLACE_RTOL, Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
 from kic.transfer.identity import IdentityTransfer, LinearTransfer
+from kic.transfer.mobility.finite_mobility import regular_dof
 from kic.transfer.orientations import Positions
 from kic.transfer.program import Program, Transfer
-from kic.transfer.rank import RANK_SHARE, regular_dof
+from kic.transfer.rank import RANK_SHARE
 from kic.transfer.targets import (
     NamedInput,
     PoseTarget,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from kic.dynamics.drive_train import DriveTrain
     from kic.mechanism.mechanism import Mechanism
     from kic.transfer.free_bodies import FreeBodies
-    from kic.transfer.mobility import Mobility
+    from kic.transfer.mobility.mobility import Mobility
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -293,7 +294,7 @@ class CompiledModel:
 
     @cached_property
     def _mobility(self) -> Mobility:
-        from kic.transfer.mobility import Mobility
+        from kic.transfer.mobility.mobility import Mobility
 
         return Mobility(self, self.reference_state)
 

@@ -41,7 +41,7 @@ from kic.transfer.rank import RANK_SHARE, condition_shares, count_independent, i
 
 if TYPE_CHECKING:
     from kic.transfer.closure import Closure
-    from kic.transfer.mobility import Mobility
+    from kic.transfer.mobility.mobility import Mobility
 
 # largest numbers of steps on a path to a near target, and to any target
 TRIES, TRIES_MAX = lay.TRIES, 4000

@@ -39,7 +39,7 @@ from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
-    from kic.transfer.mobility import Mobility
+    from kic.transfer.mobility.mobility import Mobility
 
 # pairs (j, k) of the products bⱼ·aₖ
 _PAIRS = ((1, 2), (2, 0), (0, 1))

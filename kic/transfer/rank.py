@@ -8,7 +8,6 @@ degrees of freedom to first order are the coordinates of the tree minus the inde
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,6 @@ from kic.numerics.linalg import pivoted_qr
 
 if TYPE_CHECKING:
     from kic.kinematics.tree import Tree
-    from kic.transfer.closure import Closure
     from kic.transfer.coordinate_transfer import CoordinateTransfer
 
 # share of the largest pivot below which a condition is rounding error: closed configurations have about 1e-13
@@ -102,20 +100,3 @@ def largest_rank(tree: Tree, rows: int) -> int:
         if off > PLANAR_ATOL:
             return rows
     return min(rows, 2 * len(tree.cuts) + len(drawing._fixed_measures))
-
-
-def regular_dof(
-    transfer: CoordinateTransfer, closure: Callable[[], Closure], state: np.ndarray
-) -> int | None:
-    """Return the degrees of freedom at one configuration (1, S), or None if it is singular.
-
-    The transfer may be to any coordinates; `closure` returns the position problem without inputs. Where
-    closure rows depend on one another, steps along generic first-order motions show if the rank is constant
-    nearby. For a singular configuration see `Mechanism.mobility`.
-    """
-    count, certain = first_order_dof(transfer, state)
-    if not certain:
-        from kic.transfer.finite_mobility import is_regular
-
-        certain = is_regular(closure(), state, count)
-    return count if certain else None

@@ -17,7 +17,7 @@ from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.input_selection import ALL_SETS_MAX, Ranking, ranking
-from kic.transfer.mobility import Mobility
+from kic.transfer.mobility.mobility import Mobility
 from kic.transfer.rank import RANK_SHARE
 
 

@@ -24,7 +24,7 @@ from kic.numerics.display import Printable, Summary
 from kic.numerics.linalg import min_singular_value, null_space
 from kic.numerics.tolerances import MEASURE_ATOL
 from kic.transfer.compiled_model import CompiledModel
-from kic.transfer.finite_mobility import closed_neighbours
+from kic.transfer.mobility.finite_mobility import closed_neighbours
 
 # components below this share of the largest are not listed
 LISTED_RTOL = 1e-6

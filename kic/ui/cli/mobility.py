@@ -11,7 +11,7 @@ import click
 from kic.ui.cli import parsing
 
 if TYPE_CHECKING:
-    from kic.transfer.mobility import Mobility
+    from kic.transfer.mobility.mobility import Mobility
 
 
 @click.command()

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import kic
-from kic.transfer.finite_mobility import contact_order
+from kic.transfer.mobility.finite_mobility import contact_order
 
 X, Y, Z = np.eye(3)
 

@@ -14,7 +14,7 @@ from raising import raises
 
 import kic
 from kic.kinematics.state import integrate
-from kic.transfer.finite_mobility import definite, extends, extension, obstructions
+from kic.transfer.mobility.finite_mobility import definite, extends, extension, obstructions
 from kic.ui.cli.main import main
 
 Z = (0, 0, 1)

@@ -36,8 +36,8 @@ from kic.numerics.graphs import components
 from kic.numerics.rotations import vector_from_matrix
 from kic.transfer.closure import Closure
 from kic.transfer.constraint_system import column_scales, row_scales
-from kic.transfer.finite_mobility import closed_neighbours, is_finite
 from kic.transfer.free_bodies import cut_everywhere, joint_motion_items, spot
+from kic.transfer.mobility.finite_mobility import closed_neighbours, is_finite
 from kic.transfer.rank import RANK_SHARE, nearby_rtol
 
 # share of the largest rate of a motion below which rates count as zero; the maximum is for rounded dimensions

@@ -14,6 +14,7 @@ starts in a cusp, with x₁ = 0 (Connelly & Servatius, Discrete Comput. Geom. 11
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +25,8 @@ from kic.kinematics.state import difference
 from kic.numerics.gauss_newton import DAMPING_MIN, gauss_newton
 from kic.numerics.tolerances import EPS
 from kic.transfer.closure import LOOP_CLOSURE_RTOL, Closure
+from kic.transfer.coordinate_transfer import CoordinateTransfer
+from kic.transfer.rank import first_order_dof
 
 # distance of neighbours: radians, or shares of the characteristic length
 NEIGHBOUR_RADIUS = 1e-2
@@ -209,9 +212,19 @@ class LocalDimension:
     motions: tuple[FirstOrderMotion, ...]
 
 
-def is_regular(closure: Closure, state: np.ndarray, first_order: int) -> bool:
-    """Return True if all first-order motions at a closed state (1, S) are found to be finite."""
-    return _all_finite(_generic_orders(closure, state, first_order, COARSE_RADII)[1])
+def regular_dof(
+    transfer: CoordinateTransfer, closure: Callable[[], Closure], state: np.ndarray
+) -> int | None:
+    """Return the degrees of freedom at one configuration (1, S), or None if it is singular.
+
+    The transfer may be to any coordinates; `closure` returns the position problem without inputs. Where
+    closure rows depend on one another, steps along generic first-order motions show if the rank is constant
+    nearby. For a singular configuration see `Mechanism.mobility`.
+    """
+    count, certain = first_order_dof(transfer, state)
+    if not certain:
+        certain = _all_finite(_generic_orders(closure(), state, count, COARSE_RADII)[1])
+    return count if certain else None
 
 
 def _generic_orders(

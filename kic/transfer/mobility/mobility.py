@@ -20,7 +20,7 @@ from kic.numerics.display import Hinting
 from kic.numerics.registration import with_methods
 from kic.transfer.closure import Closure
 from kic.transfer.coordinate_transfer import CoordinateTransfer
-from kic.transfer.finite_mobility import (
+from kic.transfer.mobility.finite_mobility import (
     NEIGHBOURS,
     Extension,
     FirstOrderMotion,
@@ -29,9 +29,9 @@ from kic.transfer.finite_mobility import (
     local_dimension,
     tangent_space,
 )
-from kic.transfer.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
+from kic.transfer.mobility.passive_freedoms import REST_RTOL, PassiveFreedom, find_passive_freedoms
+from kic.transfer.mobility.rounding import motion_beyond, rounded_loops, tilt_sentence
 from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
-from kic.transfer.rounding import motion_beyond, rounded_loops, tilt_sentence
 
 if TYPE_CHECKING:
     from kic.analysis.positions import input_sets as _input_sets
