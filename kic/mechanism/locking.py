@@ -16,10 +16,10 @@ from kic.description.units import coordinate_units, row_unit
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
 from kic.kinematics.outputs import OMEGA
-from kic.kinematics.state import single_entries
 from kic.kinematics.tree import ball_axes
 from kic.mechanism.assembly import default_coordinates, described_at, displacements, state_at
 from kic.mechanism.configuration import Configuration, flat_states
+from kic.mechanism.inputs import single_entries
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
 from kic.numerics.arrays import numbers

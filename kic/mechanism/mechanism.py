@@ -14,8 +14,9 @@ from kic.description.description import Info, MechanismDescription, parts_sheet
 from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
 from kic.errors import ConfigurationError, InputError
 from kic.kernels import layout as lay
-from kic.kinematics.state import coordinates_of, only_coordinates, states_of
+from kic.kinematics.state import states_of
 from kic.mechanism.configuration import Configuration
+from kic.mechanism.inputs import coordinates_of, only_coordinates
 from kic.mechanism.position import (
     initial_states,
     real_configuration,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 
 from kic.errors import ConfigurationError, InputError, batch_indices, invalid
 from kic.mechanism.configuration import Configuration, flat_states, model_of
-from kic.numerics.arrays import as_numbers, broadcast_batches
+from kic.mechanism.inputs import position_problem, real_inputs
+from kic.numerics.arrays import broadcast_batches
 from kic.transfer.closure import Closure
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.continuation import continue_from, placed
@@ -24,7 +25,7 @@ def solve_position(
     model: CompiledModel, inputs: Any, near: Configuration | None, failures: str
 ) -> Configuration:
     """Return configurations with given values of the inputs; see `Mechanism.at`."""
-    targets, closure = model.position_problem(inputs)
+    targets, closure = position_problem(model, inputs)
     if model.has_complex_step:
         found = solve_position(model.real, real_inputs(inputs), real_configuration(model, near), failures)
         return follow_complex_step(model, targets, targets.values, found)
@@ -41,7 +42,7 @@ def solve_position(
 
 def solve_path(model: CompiledModel, inputs: Any, near: Configuration | None, failures: str) -> Configuration:
     """Return configurations along a path, the first axis of the batch; see `Mechanism.path`."""
-    targets, closure = model.position_problem(inputs)
+    targets, closure = position_problem(model, inputs)
     if not targets.batch:
         message = (
             f"A path of '{model.description.name}' needs several members: give values with a batch, whose "
@@ -143,14 +144,6 @@ def within_limits(
         reached=Configuration(model, (len(which),), flat_states(configuration)[which]),
         **numbers,
     )
-
-
-def real_inputs(inputs: Any) -> Any:
-    """Return inputs without complex steps."""
-    if isinstance(inputs, Mapping):
-        return {key: real_inputs(value) for key, value in inputs.items()}
-    a = as_numbers(inputs)
-    return a.real if a is not None and a.dtype.kind == "c" else inputs
 
 
 def real_configuration(model: CompiledModel, near: Configuration | None) -> Configuration | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -35,12 +35,9 @@ from kic.transfer.rank import RANK_SHARE
 from kic.transfer.targets import (
     NamedInput,
     PoseTarget,
-    Targets,
     frame_part,
     motion_subspace,
-    named_inputs,
     pose_items,
-    targets_of,
 )
 
 if TYPE_CHECKING:
@@ -88,9 +85,8 @@ class CompiledModel:
         self._transfers: BoundedCache[tuple[str, ...], CoordinateTransfer] = BoundedCache()
         self._closures: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         # closures and transfers of coordinates whose number was checked, keyed by the given names
-        self._problems: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
+        self.problems: BoundedCache[tuple[tuple[str, ...], tuple[PoseTarget, ...]], Closure] = BoundedCache()
         self._checked: BoundedCache[tuple[str, ...] | None, Transfer] = BoundedCache()
-        self._inputs: BoundedCache[str, NamedInput] = BoundedCache()
         self._positions: BoundedCache[tuple[str, ...], Positions] = BoundedCache()
         # models with caches of their own
         self._opened: BoundedCache[tuple[str, ...], CompiledModel] = BoundedCache()
@@ -338,31 +334,23 @@ class CompiledModel:
         positions = self.positions(names)
         return self.values(names, states) if positions is None else positions.values(positions.of(states))
 
-    def position_problem(self, inputs: Any) -> tuple[Targets, Closure]:
-        """Return the targets and the position problem of inputs; there must be as many inputs as dof."""
-        names, given = self.coordinates, inputs
-        if type(given) is np.ndarray and given.shape == (len(names),) and given.dtype == np.float64:
-            given = dict(zip(names, given.tolist(), strict=True))
-        # names in the cache need no interpretation
-        if not (isinstance(given, Mapping) and self._inputs.keys() >= given.keys()):
-            try:
-                given = named_inputs(self.description, inputs)
-            except InputError:
-                if not isinstance(inputs, Mapping):  # missing or surplus coordinates explain a wrong shape
-                    self.check_number(None)
-                raise
-        named = {key: self._inputs.get(key) or self._named_input(key) for key in given}
-        targets = targets_of(self.tree, named, self.length, given)
-        key = targets.names, targets.held
-        closure = self._problems.get(key)
-        if closure is None:
-            self.check_number(*key)
-            closure = self._problems[key] = self.closure(*key)
-        return targets, closure
+    def problem(self, names: tuple[str, ...], held: tuple[PoseTarget, ...]) -> Closure:
+        """Return the position problem of targets, which must be as many as the degrees of freedom."""
+        self.check_number(names, held)
+        found = self.problems[names, held] = self.closure(names, held)
+        return found
 
-    def _named_input(self, name: str) -> NamedInput:
+    @cached_property
+    def inputs(self) -> BoundedCache[str, NamedInput]:
+        """Cache of what names in inputs mean; it begins with the single coordinates of the tree."""
+        known = BoundedCache[str, NamedInput]()
+        single = NamedInput(1, True, False)
+        known.update({self.tree.columns[k]: single for k in self.tree.single_columns[0]})
+        return known
+
+    def named_input(self, name: str) -> NamedInput:
         """Return the `NamedInput` of a name, from a cache."""
-        found = self._inputs.get(name)
+        found = self.inputs.get(name)
         if found is None:
             part = self.description._parts.get(name)
             if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
@@ -374,7 +362,7 @@ class CompiledModel:
                 largest = np.pi if isinstance(part, Angle) else np.inf if isinstance(part, Distance) else 0.0
                 found = NamedInput(len(rows.labels), rows.holonomic, False, largest)
             if found.valued or found.has_pose:
-                self._inputs[name] = found
+                self.inputs[name] = found
         return found
 
     def closure(self, names: tuple[str, ...], held: tuple[PoseTarget, ...] = ()) -> Closure:

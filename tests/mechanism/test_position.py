@@ -13,6 +13,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
 from kic.mechanism.configuration import Configuration
+from kic.mechanism.inputs import position_problem
 
 # for each closed model: the distance of its configurations from the reference, and inputs beside its own
 MODELS = {
@@ -232,7 +233,7 @@ def test_the_inverse_position_of_an_arm() -> None:
     c = m.at(phi)
     near = m.at(phi + 0.05 * rng.normal(size=phi.shape))
     e = m.at({"link6": c.pose("link6")}, near=near, failures="mask")
-    _, closure = m._model.position_problem({"link6": c.pose("link6")})
+    _, closure = position_problem(m._model, {"link6": c.pose("link6")})
     condition = closure.condition(c._states)
     assert e.ok.sum() >= 17
     assert np.abs(e._phi - phi)[e.ok].max() < 1e-14 * condition[e.ok].max()

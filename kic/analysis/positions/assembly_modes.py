@@ -15,8 +15,9 @@ from kic.errors import InputError, counted, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance
 from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.inputs import position_problem, real_inputs
 from kic.mechanism.mechanism import Mechanism
-from kic.mechanism.position import follow_complex_step, initial_states, real_configuration, real_inputs
+from kic.mechanism.position import follow_complex_step, initial_states, real_configuration
 from kic.numerics.arguments import flag, generator, integer, positive
 from kic.numerics.arrays import one_batch_axis
 from kic.numerics.display import Printable, Summary
@@ -366,7 +367,7 @@ def find_assemblies(
         near = real_configuration(model, near)
         options = starts, seed, limits, complete, time_limit, progress, certify
         real = find_assemblies(model.real, real_inputs(inputs), near, *options)
-        targets, _ = model.position_problem(inputs)
+        targets, _ = position_problem(model, inputs)
         states = follow_complex_step(model, targets, targets.values, real.configuration)._states
         return AssemblyModes(
             model,
@@ -429,7 +430,7 @@ class _AssemblySearch:
     ) -> None:
         self.model, self.starts_per_target = model, integer("starts", starts, 1)
         self.rng = generator(seed)
-        self.targets, self.closure = model.position_problem(inputs)
+        self.targets, self.closure = position_problem(model, inputs)
         self.base, around = initial_states(model, near)
         if around:
             raise invalid("near", "must be one configuration", around, shown=f"a batch {around}")

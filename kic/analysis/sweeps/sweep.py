@@ -18,8 +18,8 @@ from kic.analysis.sweeps.problem import CellResult, SweepProblem
 from kic.analysis.sweeps.result import Sweep
 from kic.description.parts import COM
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
-from kic.kinematics.state import only_coordinates
 from kic.mechanism.configuration import Configuration
+from kic.mechanism.inputs import only_coordinates, position_problem
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states
 from kic.numerics.arguments import entries, integer, is_function, mapping
@@ -137,7 +137,7 @@ def sweep(
             executor,
             "For Dask, use client.get_executor().",
         )
-    targets, _ = model.position_problem(cells.inputs())
+    targets, _ = position_problem(model, cells.inputs())
     continuation = GridContinuation(model, cells, targets, MotionLimits(model, limits))
     problem = SweepProblem(mechanism, targets.names, targets.held, tuple(cells.axes), metrics)
     known = {name: one.unit(mechanism) for name, one in metrics.items() if isinstance(one, Metric)}

@@ -74,9 +74,10 @@ def track_paths(c: Configuration) -> None:
 
     from kic.analysis.positions.monodromy import GenericSolutions
     from kic.mechanism.configuration import model_of
+    from kic.mechanism.inputs import position_problem
 
     state, m = c.state, model_of(c)
-    _, closure = m.position_problem(state[: len(m.description.coordinates)])
+    _, closure = position_problem(m, state[: len(m.description.coordinates)])
     GenericSolutions(closure, state, np.random.default_rng(0)).start(1)
 
 

@@ -13,6 +13,7 @@ from raising import refuses
 import kic
 from kic.analysis.positions import certificates, complex_paths
 from kic.analysis.positions.monodromy import GenericSolutions
+from kic.mechanism.inputs import position_problem
 
 # joints of all kinds in loops, rods, couplings, ball joints on both sides
 MODELS = ["gough-stewart", "three-rps", "stephenson-six-bar", "delta", "rssr", "scotch-yoke", "stewart-6r"]
@@ -88,7 +89,7 @@ def test_no_ball_without_a_solution(digits: int) -> None:
 def test_series_bound_the_change_of_gradients(name: str) -> None:
     """Also far from solutions and from real states."""
     m = kic.load(name)
-    closure = m._model.position_problem(inputs_of(m))[1]
+    closure = position_problem(m._model, inputs_of(m))[1]
     generic = GenericSolutions(closure, m._model.reference_state[0], np.random.default_rng(0))
     own, tracker, rng = generic.certificates, generic.tracker, np.random.default_rng(5)
     assert own.is_served

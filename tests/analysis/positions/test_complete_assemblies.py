@@ -30,6 +30,7 @@ from kic.analysis.positions.endgame import Endgame
 from kic.analysis.positions.monodromy import GenericSolutions
 from kic.analysis.positions.proven_numbers import proven_number
 from kic.classics import WristPartitioned
+from kic.mechanism.inputs import position_problem
 
 TWO = kic.load("horn-two-link")
 # Manseur and Doty, "A robot manipulator with 16 real inverse kinematic solution sets", International Journal
@@ -847,7 +848,7 @@ def test_no_number_for_a_motion_that_remains() -> None:
     """The angle of a slider is no input, because it is constant."""
     m = kic.load("slider-crank")
     slider = m.at().value("slider.angle")
-    assert proven_number(m._model.position_problem({"slider.angle": slider})[1]) is None
+    assert proven_number(position_problem(m._model, {"slider.angle": slider})[1]) is None
 
 
 @pytest.mark.slow
@@ -881,7 +882,7 @@ def test_points_that_a_given_joint_moves_do_not_coincide() -> None:
         coordinates=[*whole.coordinates, "H"],
     )
     for m, number in ((whole, 16), (parted, 40)):
-        known = proven_number(m._model.position_problem(inputs_of(m))[1])
+        known = proven_number(position_problem(m._model, inputs_of(m))[1])
         assert known is not None
         assert known[0] == number
     known = modes_of(parted, [*inputs_of(whole) * 1.05, 0.7]).completeness
