@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import forked_kernels  # noqa: E402
+import layers_picture  # noqa: E402
 import reference_pages  # noqa: E402
 
 import kic  # noqa: E402
@@ -84,6 +85,7 @@ myst_heading_anchors = 3
 
 # the interface: every public name has a page, types and names in backticks are links
 reference_pages.write(HERE / "reference" / "api")
+layers_picture.save(HERE / "reference" / "api" / "layers.svg")
 autosummary_generate = True
 autosummary.WELL_KNOWN_ABBREVIATIONS += ("p.", "pp.")  # do not end a summary
 autodoc_typehints = "none"
