@@ -262,7 +262,7 @@ _METHODS = {
         "tasks.operational_space.redundancy": "resolve_redundancy:redundancy_evaluator",
     },
     "Mobility": {
-        "analysis.positions.input_sets": "independent_sets",
+        "mechanism.input_sets": "independent_sets",
     },
     "Sweep": {
         "plotting.maps": "plot:plot_sweep",

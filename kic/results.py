@@ -16,10 +16,6 @@ if TYPE_CHECKING:
         AssemblyModes as AssemblyModes,
         Completeness as Completeness,
     )
-    from kic.analysis.positions.input_sets import (
-        IndependentSet as IndependentSet,
-        IndependentSets as IndependentSets,
-    )
     from kic.analysis.positions.singularities import (
         Singularities as Singularities,
         Singularity as Singularity,
@@ -42,6 +38,10 @@ if TYPE_CHECKING:
     from kic.io.order import JointOrder as JointOrder
     from kic.io.robot_writers import UrdfText as UrdfText
     from kic.mechanism.evaluator import Evaluator as Evaluator
+    from kic.mechanism.input_sets import (
+        IndependentSet as IndependentSet,
+        IndependentSets as IndependentSets,
+    )
     from kic.mechanism.prepared import Evaluators as Evaluators
     from kic.numerics.polynomial_map import PolynomialMap as PolynomialMap
     from kic.numerics.tables import DataTable as DataTable
@@ -71,7 +71,6 @@ _NAMES = {
     "analysis.linear.modes": "Modes",
     "analysis.linear.state_space": "StateSpace",
     "analysis.positions.assembly_modes": "AssemblyModes Completeness",
-    "analysis.positions.input_sets": "IndependentSet IndependentSets",
     "analysis.positions.singularities": "Singularities Singularity",
     "analysis.sweeps.result": "Sweep",
     "analysis.whole_body": "CentroidalMomentum",
@@ -86,6 +85,7 @@ _NAMES = {
     "io.order": "JointOrder",
     "io.robot_writers": "UrdfText",
     "mechanism.evaluator": "Evaluator",
+    "mechanism.input_sets": "IndependentSet IndependentSets",
     "mechanism.prepared": "Evaluators",
     "numerics.polynomial_map": "PolynomialMap",
     "numerics.tables": "DataTable",

@@ -32,7 +32,13 @@ LAYERS = (
     (
         "analysis",
         "Mobility, assembly modes, singularities",
-        ("transfer", "analysis.positions", "analysis.sensitivity", "analysis.whole_body"),
+        (
+            "transfer",
+            "mechanism.input_sets",
+            "analysis.positions",
+            "analysis.sensitivity",
+            "analysis.whole_body",
+        ),
     ),
     ("forces", "Joint forces and actuation", ("analysis.joint_forces", "tasks.actuation")),
     ("operational_space", "Operational space and redundancy", ("tasks.operational_space",)),

@@ -96,7 +96,7 @@ def test_files_are_written_in_one_place() -> None:
         where = path.relative_to(root).as_posix()
         if not where.startswith("kernels/library_build/") and where != "numerics/files.py":
             found[where] += sum(writes(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))))
-    assert +found == ELSEWHERE
+    assert +found == {file: count for file, count in ELSEWHERE.items() if (root / file).exists()}
 
 
 def savers() -> dict[str, tuple[str, Callable[[Path], Any]]]:

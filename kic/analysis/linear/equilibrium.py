@@ -15,11 +15,11 @@ import numpy as np
 
 from kic.analysis.linear.linearize import Linearization
 from kic.analysis.linear.modes import Modes
-from kic.analysis.positions.input_sets import rank_sets
 from kic.errors import ConfigurationError, InputError, SingularError, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.state import integrate
 from kic.mechanism.configuration import Configuration, flat_states, generalized_efforts, model_of
+from kic.mechanism.input_sets import rank_sets
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states, within_limits
 from kic.numerics.arguments import by_name, flag, names_of

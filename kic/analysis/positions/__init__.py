@@ -1,1 +1,1 @@
-"""Position analysis: assembly modes, input sets and singular configurations."""
+"""Position analysis: assembly modes and singular configurations."""

@@ -34,7 +34,7 @@ from kic.transfer.mobility.rounding import motion_beyond, rounded_loops, tilt_se
 from kic.transfer.rank import RANK_SHARE, count_independent, nearby_rtol, rank
 
 if TYPE_CHECKING:
-    from kic.analysis.positions import input_sets as _input_sets
+    from kic.mechanism import input_sets as _input_sets
     from kic.mechanism.configuration import Configuration
     from kic.transfer.compiled_model import CompiledModel
 

@@ -11,7 +11,7 @@ from linkages import closed_gap
 from raising import refuses
 
 import kic
-from kic.analysis.positions import input_sets
+from kic.mechanism import input_sets
 
 
 def by_hand(
