@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 
 import kic
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 
 mp.mp.dps = 60
 E = np.einsum
@@ -59,7 +59,7 @@ class Linkage:
     def start(self, c: Configuration) -> np.ndarray:
         """Return the rotations of the bars in a configuration, in floats."""
         bars = [next(j for j in c._model.description.joints if j.name == name) for name in self.names[:-1]]
-        poses = [c._displacement(j.bodies[1]) for j in bars]
+        poses = [displacement(c, j.bodies[1]) for j in bars]
         return np.array([np.arctan2(T[1, 0], T[0, 0]) for T in poses])
 
     def tensors(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

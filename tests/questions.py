@@ -12,6 +12,7 @@ from sampling import random_tree
 
 import kic
 from kic.export.export import Exports
+from kic.mechanism.configuration import displacement
 from kic.numerics.display import Summary
 
 
@@ -69,7 +70,7 @@ QUESTIONS: dict[str, Question] = {
     "ok": lambda c, case, r: c.ok,
     "value": lambda c, case, r: [c.value(name) for name in (case.point, *c.coordinates)],
     "pose": lambda c, case, r: c.pose(case.mechanism.bodies[-1].name),
-    "displacement": lambda c, case, r: c._displacement(case.mechanism.bodies[-1].name),
+    "displacement": lambda c, case, r: displacement(c, case.mechanism.bodies[-1].name),
     "euler": lambda c, case, r: c.value(f"{case.mechanism.bodies[-1].name}.euler_zyx"),
     "potential_energy": lambda c, case, r: c.potential_energy(),
     "kinetic_energy": lambda c, case, r: c.dynamics(failures="mask").kinetic_energy(r["qd"]),

@@ -15,6 +15,7 @@ from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Distance, Frame, Joint
 from kic.errors import InputError, KicError, UnknownNameError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
+from kic.mechanism.configuration import model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function
 from kic.numerics.arrays import reals, stepping
@@ -89,7 +90,7 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     }
     if name in gravity:
         return gravity[name]
-    part = mechanism._parts.get(name.partition(".")[0])
+    part = model_of(mechanism).parts.get(name.partition(".")[0])
     available = {} if part is None else dict(parameters_of(part))
     if name in available:
         return available[name]
@@ -133,7 +134,7 @@ def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: 
         directions[place] = directions.get(place, 0.0) + weight * number.direction
     fields: dict[str, dict[str, Any]] = {}
     for (name, key), direction in directions.items():
-        value = np.array(mechanism.gravity if not name else getattr(mechanism._parts[name], key))
+        value = np.array(mechanism.gravity if not name else getattr(mechanism[name], key))
         value = value + 1j * step * direction
         fields.setdefault(name, {})[key] = tuple(value.tolist()) if value.ndim else value.item()
     whole = fields.pop("", {})
@@ -343,7 +344,7 @@ def _stepped(build: Callable[[np.ndarray], Mechanism], x: np.ndarray, k: int) ->
     moved = x.astype(complex)
     moved[k] += 1j * COMPLEX_STEP
     m = _made(build, moved)
-    if not m._has_complex_step:
+    if not model_of(m).has_complex_step:
         message = (
             f"The mechanism does not depend on x[{k}], or the function dropped its imaginary part, for "
             "example by np.abs or np.real. Use analytic functions of NumPy."
@@ -368,7 +369,7 @@ def _derivative(label: str, design: Callable[[], Mechanism], of: Callable[[Mecha
             "derivative. Make its arrays complex, or use np.stack and np.zeros_like.",
             key="of",
         ) from None
-    if a.dtype.kind in "fiu" and not m._has_complex_step:  # an axis turned about itself
+    if a.dtype.kind in "fiu" and not model_of(m).has_complex_step:  # an axis turned about itself
         return np.where(np.isnan(a), np.nan, 0.0)
     if a.dtype.kind in "fiub":
         raise InputError(

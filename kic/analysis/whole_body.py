@@ -14,7 +14,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.items import Item, axes_of
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
-from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.configuration import Configuration, flat_states, model_of, run_program
 from kic.numerics.arrays import as_array, check_finite, map_valid_members, scatter
 from kic.numerics.display import OneLine
 from kic.transfer.program import Program
@@ -92,7 +92,7 @@ def centroidal_momentum(
     program = Program(transfer, plain_rows(tree, items), 2)
     axes = output_query(tree, plain_rows(tree, axes_of(frames)), 1)
     batch = configuration.batch
-    values, *tensors = configuration._run(program, failures).arrays
+    values, *tensors = run_program(configuration, program, failures).arrays
     G, H = (
         a.reshape(*batch, 2 * n, 3, *a.shape[len(batch) + 1 :])
         for a in transfer.in_coordinates(tensors, (1, 2))

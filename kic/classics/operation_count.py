@@ -17,7 +17,8 @@ import numpy as np
 
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import invalid
-from kic.mechanism.evaluator import PARTS, Tables
+from kic.mechanism.configuration import model_of
+from kic.mechanism.evaluator import PARTS, Tables, tables_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, instance, integer
 
@@ -164,18 +165,19 @@ def run_counted(
         rule = "must be True, False, 'inertia' or 'inverse_dynamics'"
         raise invalid("dynamics", rule, dynamics, "Give True for all of I*, P* and the loads.")
     parts = () if dynamics is False else PARTS[:2] if dynamics == "inertia" else PARTS
-    tables = Tables(mechanism._model, of, order, parts, wrt)
+    tables = Tables(model_of(mechanism), of, order, parts, wrt)
     result = tables(state)  # raises the errors of an ordinary evaluation
     buffers = tables.empty((), 1, state.dtype)
+    rows, model, _ = tables_of(buffers)
     counts: Counter[str] = Counter()
     outputs: list[np.ndarray] = []
     for kernel, arguments in tables.calls(buffers, state[None]):
         counting = [_with_counting(a, counts) for a in arguments]
         assert not kernel.py_func(*counting)  # the closure equations are chosen in this configuration
-        written = [k for k, a in enumerate(arguments) if a is buffers._rows or a is buffers._model]
+        written = [k for k, a in enumerate(arguments) if a is rows or a is model]
         outputs += [counting[k].astype(float).view(np.ndarray)[0] for k in written if arguments[k].size]
     if dynamics == "inverse_dynamics":
-        names = tables._transfer.labels
+        names = tables.coordinates
         arrays = (result.I, result.P, result.load, result.damping, *np.ones((2, len(names))))
         I, P, load, damping, qd, qdd = (_with_counting(a, counts).view(np.ndarray) for a in arrays)
         outputs.append(Dynamics(names, I, P, load, damping=damping).inverse_dynamics(qd, qdd).astype(float))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from kic.description.description import MEASURES, REFERENCES, D, MechanismDescription, connected
+from kic.description.description import MEASURES, REFERENCES, D, MechanismDescription, connected, find_part
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
@@ -53,10 +53,10 @@ def chain(description: D, tip: str, *, through: str | Iterable[str] | None = Non
     >>> leg.coordinates, leg.dof, robot.dof
     (('A1', 'B1', 'C1'), 3, 3)
     """
-    description._part(tip, "bodies", argument="tip")
+    find_part(description, tip, "bodies", argument="tip")
     wanted = () if through is None else names_of(through, "through")
     for name in wanted:
-        description._part(name, "joints", "bodies", argument="through")
+        find_part(description, name, "joints", "bodies", argument="through")
     found = [
         path
         for path in _paths(description, tip)

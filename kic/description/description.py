@@ -28,6 +28,8 @@ from kic.description.parts import (
     Moment,
     Point,
     Spring,
+    ends_text,
+    limits_by_row,
 )
 from kic.description.units import Units, default_gravity, rate_unit
 from kic.description.validation import GROUND, Vector, assign, listed
@@ -221,7 +223,7 @@ class MechanismDescription:
         self._check_motors()
         self._check_fixed_measures()
         for key, rows in (("coordinates", False), ("actuators", True)):
-            given = self._given(key)
+            given = given_names(self, key)
             if given is not None:
                 assign(self, **{key: self._checked_rows(label, key, given, rows)})
 
@@ -444,24 +446,7 @@ class MechanismDescription:
 
     def _bounds(self, key: str) -> Mapping[str, tuple[float, float]]:
         parts: tuple[Joint | Distance | Angle, ...] = (*self.joints, *self._measures)
-        return MappingProxyType({name: pair for part in parts for name, pair in part._bounds(key).items()})
-
-    def _declared(self, key: str, limits: Any, actuators: Iterable[str] | None = None) -> Any:
-        """Return limits of efforts or rates; True selects those of the description.
-
-        Efforts are those of `actuators`, by default those declared. Raise `InputError` if no limits exist.
-        """
-        if limits is not True:
-            return limits
-        acting = self.actuators if actuators is None else tuple(actuators)
-        of_all = actuators is None and key != "effort_limits"
-        found = {k: x for k, x in self._bounds(key).items() if of_all or k in acting}
-        if not found:
-            raise InputError(
-                f"`{key}` is True, but '{self.name}' has none. Give its joints `{key}`, or give them here.",
-                key=key,
-            )
-        return found
+        return MappingProxyType({row: x for part in parts for row, x in limits_by_row(part, key).items()})
 
     @cached_property
     def _has_complex_step(self) -> bool:
@@ -536,14 +521,10 @@ class MechanismDescription:
             return (name,) if row in known else None
         return tuple(f"{name}.{one}" for one in known if one != "angle") or None
 
-    def _given(self, key: str) -> tuple[str, ...] | None:
-        """Return the argument "coordinates" or "actuators", or None for its default."""
-        return self.__dict__[f"_{key}"]
-
     @property
     def _moving_parts(self) -> tuple[str, ...]:
         """Tuple of the parts of `coordinates`, by default every joint that moves, in order."""
-        if (given := self._given("coordinates")) is not None:
+        if (given := given_names(self, "coordinates")) is not None:
             return given
         return tuple(joint.name for joint in self.joints if joint.dof)
 
@@ -564,19 +545,6 @@ class MechanismDescription:
         """Set of the names of parts other than joints whose rows have values."""
         return frozenset(n for n, part in self._named_parts.items() if _KIND[type(part)] in VALUED_KINDS)
 
-    def _part(self, name: str, *kinds: str, argument: str = "name") -> Part:
-        """Return the part with a name, among `kinds` if given; `argument` names the argument in errors."""
-        if not isinstance(name, str):
-            raise invalid(argument, "must be a string", name)
-        for kind in kinds:
-            choice("kinds", kind, KINDS)
-        among = kinds or KINDS
-        part = self._named_parts.get(name)
-        if part is not None and (not kinds or _KIND[type(part)] in kinds):
-            return part
-        label = either(_SINGULAR[kind] for kind in among) if kinds else "part"
-        raise self._unknown(label, name, *among)
-
     def _describe(self, name: str) -> str:
         """Return the kind and the name of a part, for messages."""
         return f"{_SINGULAR[_KIND[type(self._parts[name])]]} '{name}'"
@@ -588,8 +556,8 @@ class MechanismDescription:
 
     def _point(self, name: str) -> Point:
         """Return the point with a name."""
-        point = self._part(name, "points")
-        assert isinstance(point, Point)  # for the type checker: `part` searched points only
+        point = find_part(self, name, "points")
+        assert isinstance(point, Point)  # for the type checker: `find_part` searched points only
         return point
 
     def _unknown(self, label: str, name: str, *kinds: str) -> UnknownNameError:
@@ -599,6 +567,45 @@ class MechanismDescription:
         instead = "" if other is None else f"a {_SINGULAR[_KIND[type(other)]]}"
         body = getattr(other, "body", None)
         return unknown(label, name, self.name, there, f"{instead} of body '{body}'" if body else instead)
+
+
+def find_part(description: MechanismDescription, name: str, *kinds: str, argument: str = "name") -> Part:
+    """Return the part with a name, among `kinds` if given; `argument` names the argument in errors."""
+    if not isinstance(name, str):
+        raise invalid(argument, "must be a string", name)
+    for kind in kinds:
+        choice("kinds", kind, KINDS)
+    among = kinds or KINDS
+    part = description._named_parts.get(name)
+    if part is not None and (not kinds or _KIND[type(part)] in kinds):
+        return part
+    label = either(_SINGULAR[kind] for kind in among) if kinds else "part"
+    raise description._unknown(label, name, *among)
+
+
+def given_names(description: MechanismDescription, key: str) -> tuple[str, ...] | None:
+    """Return the argument "coordinates" or "actuators", or None for its default."""
+    given: tuple[str, ...] | None = description.__dict__[f"_{key}"]
+    return given
+
+
+def declared_limits(
+    description: MechanismDescription, key: str, limits: Any, actuators: Iterable[str] | None = None
+) -> Any:
+    """Return limits of efforts or rates; True selects those of the description.
+
+    Efforts are those of `actuators`, by default those declared. Raise `InputError` if no limits exist.
+    """
+    if limits is not True:
+        return limits
+    acting, name = description.actuators if actuators is None else tuple(actuators), description.name
+    of_all = actuators is None and key != "effort_limits"
+    found = {k: x for k, x in description._bounds(key).items() if of_all or k in acting}
+    if not found:
+        raise InputError(
+            f"`{key}` is True, but '{name}' has none. Give its joints `{key}`, or give them here.", key=key
+        )
+    return found
 
 
 def connected(joints: Iterable[Joint], bodies: Iterable[str]) -> set[str]:
@@ -673,7 +680,7 @@ def replace_fields(description: D, part: str | None = None, /, **changes: Any) -
     >>> m["A"].stiffness, m.gravity
     ((2.0,), (0.0, 0.0, 0.0))
     """
-    owner = description if part is None else description._part(part)
+    owner = description if part is None else find_part(description, part)
     known = [f.name for f in fields(owner) if f.init]
     for key in changes:
         if key not in known:
@@ -688,7 +695,7 @@ def replace_fields(description: D, part: str | None = None, /, **changes: Any) -
     parts: Any = {kind: tuple(made if p is owner else p for p in getattr(description, kind))}
     fixed = isinstance(made, Joint | Measure) and (not made.dof if isinstance(made, Joint) else made.fixed)
     for key in ("coordinates", "actuators"):
-        if fixed and (given := description._given(key)) is not None:
+        if fixed and (given := given_names(description, key)) is not None:
             parts[key] = tuple(row for row in given if row.partition(".")[0] != part)
     return replace(description, **parts)
 
@@ -763,7 +770,7 @@ def without(description: D, *names: str) -> D:
     >>> [p.name for p in kic.load("four-bar").without("tip").points]
     []
     """
-    out = [description._part(name) for name in names]
+    out = [find_part(description, name) for name in names]
     kinds = {_KIND[type(one)] for one in out}
     parts: Any = {kind: tuple(p for p in getattr(description, kind) if p not in out) for kind in kinds}
     return replace(description, **parts)
@@ -790,7 +797,7 @@ def parts_sheet(description: MechanismDescription, account: str) -> Summary:
         sheet.texts("points", [p.name for p in description.points], ["body", "reference position"], carried)
     for kind in MEASURES:
         if free := [x for x in getattr(description, kind) if not x.fixed]:
-            sheet.texts(kind, [x.name for x in free], ["between"], [[x._between] for x in free])
+            sheet.texts(kind, [x.name for x in free], ["between"], [[ends_text(x)] for x in free])
     several = {
         "limits": description.limits,
         "effort limits": description.effort_limits,

@@ -273,12 +273,6 @@ class Joint:
             raise invalid_part(label, key, f"must have {count} entries", given, remedy)
         assign(self, **{key: tuple(valid.bounds(label, key, one) for one in several)})
 
-    def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
-        """Return the lower and upper limits of "effort_limits" or "rate_limits" by coordinate."""
-        given: Any = getattr(self, key)
-        pairs = () if given is None else (given,) if len(self.components) == 1 else given
-        return {c: pair for c, pair in zip(self.components, pairs, strict=False) if np.isfinite(pair).any()}
-
     def _check_limits(self, label: str) -> None:
         """Check limits of coordinates and swing."""
         if self.limits is not None:
@@ -592,10 +586,6 @@ class Measure:
                 assign(self, **{key: check(label, key, getattr(self, key))})
         return label
 
-    def _bounds(self, key: str) -> dict[str, tuple[float, float]]:
-        """Return the lower and upper limits of "effort_limits" or "rate_limits" by name."""
-        return {} if getattr(self, key) is None else {self.name: getattr(self, key)}
-
 
 @dataclass(frozen=True)
 class Distance(Measure):
@@ -641,11 +631,6 @@ class Distance(Measure):
     def __post_init__(self) -> None:
         remedy = "Use True to keep the length of the reference configuration."
         self._check_measure("distance", remedy, points=valid.two_names, axis=valid.direction)
-
-    @property
-    def _between(self) -> str:
-        """Text of the two points, or of the point and the line."""
-        return f" – {'' if self.axis is None else 'line at '}".join(self.points)
 
 
 @dataclass(frozen=True)
@@ -698,10 +683,21 @@ class Angle(Measure):
         if any(np.isfinite(x) and not 0 <= x <= np.pi for x in self.limits or ()):
             raise invalid_part(label, "limits", "must be between 0 and π", self.limits, "Give radians.")
 
-    @property
-    def _between(self) -> str:
-        """Text of the two bodies."""
-        return " – ".join(self.bodies)
+
+def ends_text(measure: Any) -> str:
+    """Return a text of the two points of a distance, of its point and line, or of the bodies of an angle."""
+    if isinstance(measure, Angle):
+        return " – ".join(measure.bodies)
+    return f" – {'' if measure.axis is None else 'line at '}".join(measure.points)
+
+
+def limits_by_row(part: Joint | Distance | Angle, key: str) -> dict[str, tuple[float, float]]:
+    """Return the lower and upper limits of "effort_limits" or "rate_limits" by coordinate or measure."""
+    given: Any = getattr(part, key)
+    if not isinstance(part, Joint):
+        return {} if given is None else {part.name: given}
+    pairs = () if given is None else (given,) if len(part.components) == 1 else given
+    return {c: pair for c, pair in zip(part.components, pairs, strict=False) if np.isfinite(pair).any()}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import MechanismDescription
+from kic.description.description import MechanismDescription, given_names
 from kic.description.parts import Angle, Joint
 from kic.description.validation import GROUND
 from kic.errors import either
@@ -126,7 +126,7 @@ class _Graph:
         self.size = float(np.ptp([j.at for j in joints if j.at] or [(0.0,) * 3], axis=0).max())
         self.rtol = min(max(LINE_RTOL, 10 * description.closure_tolerance), LINE_RTOL_MAX)
         driven = {c for coordinates in description._shafts.values() for c in coordinates}
-        driven |= set(description._given("actuators") or ())
+        driven |= set(given_names(description, "actuators") or ())
         self.driven = {name.partition(".")[0] for name in driven} | description._coupled
 
     def _connected(self, joints: Iterable[Joint]) -> np.ndarray:
@@ -303,6 +303,6 @@ def with_held_spins(description: Any, spins: Iterable[Spin]) -> Any:
     made = {spin.held.name: spin.held for spin in spins if spin.held}
     changes: dict[str, Any] = {"joints": tuple(made.get(j.name, j) for j in description.joints)}
     for key in ("coordinates", "actuators"):
-        if (given := description._given(key)) is not None:
+        if (given := given_names(description, key)) is not None:
             changes[key] = tuple(name for name in given if name.partition(".")[0] not in made)
     return replace(description, **changes)

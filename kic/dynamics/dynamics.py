@@ -217,15 +217,9 @@ class Dynamics(Printable, Tabular):
             net = self._finite("Velocity forces", force - self._bias(v))
         if "O" in (self.I.dtype.kind, net.dtype.kind):  # symbols are inverted exactly
             return evaluate_form(jets.invert((self.I,))[0], (net,))
-        self._check_regular()
+        check_regular(self)
         inertia = np.broadcast_to(self.I, net.shape[:-1] + self.I.shape[-2:])
         return np.linalg.solve(inertia, net[..., None])[..., 0]
-
-    def _check_regular(self) -> None:
-        """Raise an error for a singular I*, naming the motion that moves no mass."""
-        batch = self.I.shape[:-2]
-        with batch_indices(range(prod(batch)), batch):
-            check_inertia_regular(self.I, self.inertia_error, self.coordinates)
 
     def transfer(self, coefficients: Coefficients, *, left: Coefficients | None = None) -> Dynamics:
         """Return the model in other coordinates q (3-34, 3-35, 3-36), fewer (4-32), or dependent ones.
@@ -444,3 +438,10 @@ def computed_dynamics(
     made.I, made.P, made.load, made.damping = tensors
     made.holonomic, made._inertia_error, made._description = holonomic, inertia_error, description
     return made
+
+
+def check_regular(dynamics: Dynamics) -> None:
+    """Raise an error for a singular I*, naming the motion that moves no mass."""
+    batch = dynamics.I.shape[:-2]
+    with batch_indices(range(prod(batch)), batch):
+        check_inertia_regular(dynamics.I, dynamics.inertia_error, dynamics.coordinates)

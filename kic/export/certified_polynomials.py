@@ -35,7 +35,7 @@ from kic.export.intervals import EPS, Functions, around, middle_and_radius, prod
 from kic.export.questions import coefficients, export_traces
 from kic.export.trace import Trace
 from kic.kernels import layout as lay
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import integer, names_of, positive
 from kic.numerics.arrays import grid_points
@@ -151,7 +151,7 @@ class Box:
 
 def box_of(m: Mechanism, wrt: Any, limits: Any) -> Box:
     """Return the box of the coordinates."""
-    names = m._model.transfer_for(wrt).labels
+    names = model_of(m).transfer_for(wrt).labels
     lower, upper = bounds("limits", limits, names)
     for name, a, b in zip(names, lower, upper, strict=True):
         if not np.isfinite(b - a):
@@ -240,11 +240,11 @@ class _Problem:
         self.names, self.middle, self.half = box.names, box.middle, box.half
         self.states, self.p = states, _Polynomials(values)
         self.turning = np.array([row_unit(m, name) == "rad" for name in box.names])
-        tree = m._model.tree
+        tree = model_of(m).tree
         self.tubes = np.full(len(states), _TUBE_RADIUS)
         for column in tree.cols:
             if column[lay.KIND] == lay.PRISMATIC:
-                self.tubes[column[lay.STATE]] *= m._model.length
+                self.tubes[column[lay.STATE]] *= model_of(m).length
 
     def trace(self, t: np.ndarray) -> None:
         """Record the equations with pivots that are regular at t (M,)."""

@@ -90,7 +90,7 @@ def _newton(
     own, chosen = transfer.newton_tables[:2]
     names = transfer.names
     (numbers, goal) = tracer.numbers(
-        lambda model: [model.transfer(names)._own.numbers, _goal(model.transfer(names).system)]
+        lambda model: [model.transfer(names).own.numbers, _goal(model.transfer(names).system)]
     )
     plan, mobile, system = own.plan, transfer.tree.size, transfer.system
     (cols, geometry), (items, vectors), *_, rest = sections(plan, numbers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Un
 from kic.errors import invalid
 from kic.export import questions, tasks
 from kic.export.questions import export_traces, one_state
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.prepared import Questions
 from kic.numerics.arguments import flag, names_of
@@ -170,12 +170,12 @@ class ExportedMap(ExportedQuestion):
 
     def _numbers(self) -> tuple[Mechanism, Configuration | None, Any, Any]:
         """Return the mechanism, `near`, rows and coordinates; raise errors for options without effect."""
-        self._mechanism._model.require_real("export()", "Export the mechanism itself.")
+        model_of(self._mechanism).require_real("export()", "Export the mechanism itself.")
         for key, value in self._options.items():
             if key != "near" and value not in (None, False, 0, ()):
                 raise invalid(key, "must be left out for `to_polynomial` and `to_table`", value)
         near, own = self._options.get("near"), self._own
-        one_state(self._mechanism._model, near)
+        one_state(model_of(self._mechanism), near)
         return self._mechanism, near, own["of"], own["wrt"]
 
     def to_polynomial(

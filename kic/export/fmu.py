@@ -21,6 +21,7 @@ import numpy as np
 from kic.errors import MissingExtraError, invalid
 from kic.export.c_source import c_source, identifier
 from kic.export.derivatives import with_derivatives
+from kic.mechanism.configuration import model_of
 from kic.numerics.arguments import flag, integer
 from kic.numerics.files import atomic_write, file_name
 
@@ -174,7 +175,7 @@ def fmu(export: Export, derivatives: int = 0) -> FMU:
 def _header(export: Export, name: str, own: list[dict[str, Any]]) -> str:
     """Return the sizes and start values that `fmi3.c` needs, from the variables of the model."""
     near = export.inputs[-1]
-    sizes = export.mechanism._model.transfer_for(export.coordinates).row_sizes
+    sizes = model_of(export.mechanism).transfer_for(export.coordinates).row_sizes
     counts = {"DOF": len(export.coordinates), "STATES": near.size}
     counts["PARAMETERS"] = sum(v["variability"] == "tunable" for v in own)
     arrays = {"START": [v.get("start", 0.0) for v in own], "NEAR": near.default, "REACH": _REACH * sizes}

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from kic.analysis.sensitivity import find_parameter
 from kic.description.units import SI_VALUES, Units, row_unit
 from kic.export.questions import Export
+from kic.mechanism.configuration import model_of
 
 # meaning of `branch` here, where the nearby state is the last accepted one
 _BRANCH = "a number if the step from the last accepted state is proved to stay in its assembly mode, or NaN"
@@ -41,7 +42,7 @@ def variables(export: Export) -> tuple[list[dict[str, str]], dict[str, tuple[int
         made.append({"name": name, "valueReference": str(len(made)), **own, **more})
 
     add("time", "independent continuous", "time", _TIME)
-    values = m._model.coordinate_values(names, near[None])[0].real.tolist()
+    values = model_of(m).coordinate_values(names, near[None])[0].real.tolist()
     turning = [row_unit(m, name) == "rad" for name in names]
     for order, (key, word) in enumerate((("q", "value"), ("qd", "rate"), ("qdd", "acceleration"))):
         for k, name in enumerate(names):

@@ -15,7 +15,7 @@ from kic.export.questions import function_name, one_state
 from kic.export.trace import Argument
 from kic.kinematics.outputs import make_rows
 from kic.kinematics.tree import Tree
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.evaluator import LETTERS as _LETTERS
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import check_order, integer, names_of
@@ -84,7 +84,7 @@ def coefficients_function(
 ) -> Callable[..., Outputs]:
     """Return a function of q and a nearby state; derivatives are the coefficients of the next order."""
     jax = _jax()
-    jnp, model, names = jax.numpy, m._model, names_of(of, least=1)
+    jnp, model, names = jax.numpy, model_of(m), names_of(of, least=1)
     model.require_real("export()", "Export the mechanism itself.")
     called = function_name(m, "coefficients", name)
     start = one_state(model, near)

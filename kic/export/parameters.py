@@ -9,6 +9,7 @@ import numpy as np
 from kic.analysis.sensitivity import COMPLEX_STEP, find_parameter, with_complex_step
 from kic.errors import InputError, invalid
 from kic.export.trace import Argument, Graph, Scalar
+from kic.mechanism.configuration import model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.transfer.compiled_model import CompiledModel
 
@@ -35,16 +36,16 @@ class Parameters:
                 rule = "must not be directions of axes, normals or frames"
                 raise invalid("parameters", rule, name, _REMEDY, shown=f"'{name}'", name=name)
         self.values = np.array([_value(m, name) for name in names])
-        length = m._model.length
+        length = model_of(m).length
         change = _CHANGE * np.where(self.values == 0, length, np.abs(self.values))
-        self._stepped = [with_complex_step(m, {n: 1.0}, COMPLEX_STEP)._model for n in names]
+        self._stepped = [model_of(with_complex_step(m, {n: 1.0}, COMPLEX_STEP)) for n in names]
         self._changed = [
             # 1j times this step is the change and a small imaginary step
-            with_complex_step(m, {n: 1.0}, COMPLEX_STEP - 1j * d)._model
+            model_of(with_complex_step(m, {n: 1.0}, COMPLEX_STEP - 1j * d))
             for n, d in zip(names, change, strict=True)
         ]
         for name, other in zip(names, self._changed, strict=True):
-            if other.dof != m._model.dof:
+            if other.dof != m.dof:
                 rule, remedy = "must keep the mobility", "Its loops close only with this number. Name others."
                 shown = f"'{name}' of '{m.name}'"
                 raise invalid("parameters", rule, name, remedy, shown=shown, name=name)
@@ -112,5 +113,5 @@ def _clean(a: np.ndarray, length: float) -> np.ndarray:
 
 def _value(m: Mechanism, name: str) -> float:
     number = find_parameter(m, name)
-    value = np.asarray(m.gravity if not number.part else getattr(m._parts[number.part], number.key), float)
+    value = np.asarray(m.gravity if not number.part else getattr(m[number.part], number.key), float)
     return float((value * number.direction).sum() / (number.direction**2).sum())

@@ -18,7 +18,7 @@ from kic.export.trace import Argument, Trace
 from kic.export.tracer import Tracer
 from kic.kernels import layout as lay
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.evaluator import PARTS
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states
@@ -303,7 +303,7 @@ def export_traces(
     name: str | None = None,
 ) -> Export:
     """Return the traces of a question from its function and its options; others are as in `Exports`."""
-    model = m._model
+    model = model_of(m)
     model.require_real("export()", "Export the mechanism itself, with `parameters`.")
     asked, options = trace.__name__, dict(own)
     wrt = options.pop("wrt")

@@ -25,27 +25,27 @@ _Made = list[tuple[Argument, Any]]
 
 def _run(tracer: Tracer, task: Task, before: tuple[Any, ...], *after: Any) -> list[Any]:
     """Return the results of the kernel of a task, one array for each block of its layout."""
-    of, order, want = task._asked
+    of, order, want = task.asked
     if want & lay.WANT_INERTIA:
         tracer.check_inertia()
     found = tracer.launch(lambda m: m.program(tracer.transfer_of(m), of, order, want))
-    table = np.full((1, task._layout.width), 0.0, object)
-    scratch, shares = np.full(task._scratch, 0.0, object), np.zeros((1, *task._pivots))
+    table = np.full((1, task.layout.width), 0.0, object)
+    scratch, shares = np.full(task.scratch, 0.0, object), np.zeros((1, *task.pivots))
     try:
-        kernel(task._entry).py_func(task._plan, *before, found.T, found.K, *after, scratch, shares, table)
+        kernel(task.entry).py_func(task.plan, *before, found.T, found.K, *after, scratch, shares, table)
     except ZeroDivisionError:  # by a pivot that is exactly zero
         shares.fill(0.0)
     if not shares.min() > lay.PIVOT_SHARE_MIN:
         raise InputError(
             "`of` must be rows that are independent at `near`. Choose another configuration.", key="of"
         )
-    return [a[0] for a in task._layout.split(table, (1,))]
+    return [a[0] for a in task.layout.split(table, (1,))]
 
 
 def operational_space(tracer: Tracer, of: str | Iterable[str]) -> _Made:
     """Return Λ, the consistent inverse, μ, p and damping of a task; see `OperationalSpace`."""
     e = OperationalSpaceTask(tracer.model, of, tracer.transfer)
-    found = _run(tracer, e, (), e._scaling)
+    found = _run(tracer, e, (), e.scaling)
     names = "Lambda", "inverse", "mu", "p", "damping"
     about = (
         "[p][r], inertia of the task",
@@ -79,13 +79,13 @@ def resolve_redundancy(
     given = [("ud", P, "rates of the task", e.rows), ("udd", P, "accelerations of the task", e.rows)][:order]
     given += [("secondary", size, "rates z whose null-space part is added", e.coordinates)]
     given += [("secondary_rate", size, "their rates", e.coordinates)] * (order > 1)
-    motion = np.full((1, e._motions.width), 0.0, object)
-    places = [place for place, _ in e._motions.places]
+    motion = np.full((1, e.motions.width), 0.0, object)
+    places = [place for place, _ in e.motions.places]
     for name, count, about, labels in given:
         place = places[["ud", "udd", "secondary", "secondary_rate"].index(name)]
         motion[0, place : place + count] = tracer.input(name, np.full(count, 0.7), about, labels)
-    matrix, numbers = e._matrix.astype(OBJECT), e._damping.astype(OBJECT)
-    qd, qdd, multiplier, *_ = _run(tracer, e, (e._requests[0],), matrix, motion, numbers)
+    matrix, numbers = e.matrix.astype(OBJECT), e.damping.astype(OBJECT)
+    qd, qdd, multiplier, *_ = _run(tracer, e, (e.requests[0],), matrix, motion, numbers)
     made = [(Argument("qd", qd.shape, "rates of the coordinates", e.coordinates), qd)]
     if order > 1:
         made.append((Argument("qdd", qdd.shape, "accelerations of the coordinates", e.coordinates), qdd))

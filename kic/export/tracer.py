@@ -160,7 +160,7 @@ def arctan2(sine: Any, cosine: Any) -> Any:
 
 def _with_numbers(query: Query, numbers: np.ndarray) -> Query:
     found = copy(query)
-    found._scalars = {OBJECT: numbers}
+    found.scalars = {OBJECT: numbers}
     return found
 
 

@@ -14,7 +14,7 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.io.robot import clean_name, frame_of, link_origin, part_names, transform
 from kic.kinematics.tree import ball_axes
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import instance
 from kic.numerics.arrays import as_array
@@ -282,14 +282,14 @@ class JointOrder:
                 f"name in the {self.package} model. Give both the same name."
             )
             raise InputError(message, key="peer", name=name)
-        return link_origin(carrier, self._mechanism._parts[body])  # type: ignore[arg-type]
+        return link_origin(carrier, self._mechanism[body])
 
     def _relative(self, configuration: Configuration, joint: PeerJoint) -> np.ndarray:
         """Return the pose (..., 4, 4) of a link relative to its joint's zero."""
         above, below = self._frames(joint)
         first, second = self._own[joint.name][1].bodies
-        moved = configuration._displacement(second) @ below
-        base = above if first == GROUND else configuration._displacement(first) @ above
+        moved = displacement(configuration, second) @ below
+        base = above if first == GROUND else displacement(configuration, first) @ above
         return np.linalg.inv(base) @ moved
 
     def _displacement(self, joint: PeerJoint, q: np.ndarray) -> Any:

@@ -29,6 +29,7 @@ from kic.mechanism.assembly import (
     start_columns,
     without_spins,
 )
+from kic.mechanism.configuration import model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, mapping, names_of
 
@@ -468,7 +469,7 @@ class _Builder:
             remarks=map(printable, robot.remarks),
         )
         if is_open:
-            start_columns(made._model.tree, starts.get(NEAR, {}))  # raises an error for unknown names
+            start_columns(model_of(made).tree, starts.get(NEAR, {}))  # raises an error for unknown names
             return made
         made, remarks = closed_mechanism(made, loops, rows, starts, own, couplings=couplings)
         made, more = without_spins(made, coordinates, spins)

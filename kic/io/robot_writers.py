@@ -18,10 +18,10 @@ from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
 import numpy as np
 
-from kic.description.description import forest
+from kic.description.description import forest, given_names
 from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
-from kic.description.parts import INERTIA_RTOL, Body, Joint, combined_inertia
+from kic.description.parts import INERTIA_RTOL, Body, Joint, combined_inertia, limits_by_row
 from kic.description.validation import GROUND
 from kic.errors import ModelError, counted, invalid
 from kic.io.robot import NO_LIMIT, Names, clean_name, link_origin
@@ -30,6 +30,7 @@ from kic.io.toml import write_model
 from kic.kernels import layout as lay
 from kic.kinematics.tree import Step, frame_axes, steps
 from kic.mechanism.assembly import LOOP_TYPES
+from kic.mechanism.configuration import model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, flag, instance, positive
 from kic.numerics.arrays import ordinary
@@ -347,7 +348,7 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     """Return a mechanism after a check that its numbers are real."""
     if not isinstance(mechanism, Mechanism):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
-    mechanism._model.require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
+    model_of(mechanism).require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
     return mechanism
 
 
@@ -450,10 +451,11 @@ class _Plan:
     """Tree and loops of a file, with the names in use and the properties that are lost."""
 
     def __init__(self, m: Mechanism, closing: Iterable[str], maps: tuple[PolynomialMap, ...]) -> None:
-        self.mechanism, self.lost, self.names = m, _Lost(), Names([GROUND, *m._parts])
+        self.mechanism, self.lost, self.names = m, _Lost(), Names([GROUND, *model_of(m).parts])
         bodies = {body.name: body for body in m.bodies}
         driven = {c.partition(".")[0] for shaft in m._shafts.values() for c in shaft}
-        start = {name: float(np.real(x)) for name, x in m._reference_values.items()}
+        drawn = [(c, x) for j in m.joints for c, x in zip(j.components, j.value, strict=True)]  # type: ignore[arg-type]
+        self.start = start = {name: float(np.real(x)) for name, x in drawn}
         mapped = [
             (row, _Mapped(p, k, start))
             for p in maps
@@ -469,15 +471,16 @@ class _Plan:
         self.mapped = dict(mapped)
         followers = {c.partition(".")[0] for c in self.mapped}
         motors = [name for p in maps for name in p.variables]
-        wanted = {c.partition(".")[0] for c in (*(m._given("coordinates") or ()), *motors)}
+        wanted = {c.partition(".")[0] for c in (*(given_names(m, "coordinates") or ()), *motors)}
         stay = {
             j.name for j in m.joints if j.type not in closing or j.name in driven | wanted or _has_laws(j)
         }
-        first = m._coupled | followers | {name.partition(".")[0] for name in motors}
+        coupled = {c.partition(".")[0] for terms in m._terms.values() for c, _ in terms}
+        first = coupled | followers | {name.partition(".")[0] for name in motors}
         kept = forest(sorted(m.joints, key=lambda j: (j.name not in first, j.name not in stay, j.dof)))
         self.branches = [
             _Branch(joint, parent, child, bodies[child])
-            for joint, parent, child in m._model.tree._walk(m, kept)
+            for joint, parent, child in model_of(m).tree.walk(m, kept)
         ]
         self.loops = []
         for joint in (j for j in m.joints if j.name not in kept):
@@ -519,7 +522,7 @@ class _Plan:
                 body = above[body].parent
             return found
 
-        def is_replaced(name: str, bodies: tuple[str, str]) -> bool:
+        def is_replaced(name: str, bodies: Sequence[str]) -> bool:
             loop = above_of(bodies[0]) ^ above_of(bodies[1])
             left = sorted(loop - {*motors, *self.mapped})
             if left and loop & {*self.mapped}:
@@ -532,8 +535,11 @@ class _Plan:
             return bool(loop & {*self.mapped})
 
         self.loops = [loop for loop in self.loops if not is_replaced(loop.joint.name, loop.bodies)]
-        fixed: list[Any] = [d for d in m._measures if d.fixed and not is_replaced(d.name, m._bodies_of(d))]
-        for part in (*m._closed_contacts, *fixed):
+        fixed: list[Any] = [contact for contact in m.contacts if contact.closed]
+        ends = {d.name: [m[point].body for point in d.points] for d in m.distances}
+        fixed += [d for d in m.distances if d.fixed and not is_replaced(d.name, ends[d.name])]
+        fixed += [a for a in m.angles if a.fixed and not is_replaced(a.name, a.bodies)]
+        for part in fixed:
             raise ModelError(
                 f"{m._label(part.name)} is a constraint that the format cannot express. Open the contact, or "
                 "replace a fixed distance or angle by a body with joints, or by `polynomials`.",
@@ -626,7 +632,7 @@ class _Plan:
         for joint in m.joints:
             if joint.swing is not None:
                 lost.add(joint.name, "swing")
-        for distance in m._measures:
+        for distance in (*m.distances, *m.angles):
             for key in ("limits", "effort_limits", "rate_limits"):
                 if getattr(distance, key) is not None:
                     lost.add(distance.name, key)
@@ -645,7 +651,7 @@ class _Plan:
                 key="mechanism",
                 parts={part: tuple(keys) for part, keys in lost.parts.items()},
             )
-        outputs: tuple[Any, ...] = (*m._measures, *m.contacts, *m.centers)
+        outputs: tuple[Any, ...] = (*m.distances, *m.angles, *m.contacts, *m.centers)
         quiet = [m._describe(name) for name in (*(part.name for part in outputs), *self.left_out)]
         quiet += self._settings()
         if named or quiet:
@@ -655,7 +661,7 @@ class _Plan:
 
     def _loses(self, joint: Joint, key: str, kind: str) -> bool:
         """Return True if a format cannot express limits of efforts or rates of a joint."""
-        pairs = joint._bounds(key).values()
+        pairs = limits_by_row(joint, key).values()
         if kind == "URDF":
             return (joint.type in ("free", "fixed") and bool(pairs)) or any(-a != b for a, b in pairs)
         return bool(pairs) and (key == "rate_limits" or joint.type in ("free", "spherical"))
@@ -663,7 +669,9 @@ class _Plan:
     def _settings(self) -> list[str]:
         """Return the settings and the reference points of bodies that a file omits."""
         m = self.mechanism
-        names: dict[str, Sequence[str]] = {key: m._given(key) or () for key in ("coordinates", "actuators")}
+        names: dict[str, Sequence[str]] = {
+            key: given_names(m, key) or () for key in ("coordinates", "actuators")
+        }
         names["reference points (now at the joints) of bodies"] = [
             branch.child
             for branch in self.branches
@@ -677,7 +685,8 @@ class _Plan:
 
 def _has_laws(joint: Joint) -> bool:
     """Return True if a joint has springs, dampers, armature, friction or limits."""
-    limits = *joint.ranges.values(), *(joint._bounds("effort_limits") | joint._bounds("rate_limits")).values()
+    rows = limits_by_row(joint, "effort_limits") | limits_by_row(joint, "rate_limits")
+    limits = *joint.ranges.values(), *rows.values()
     return any(np.any(getattr(joint, key)) for key in LAWS) or any(np.isfinite(x).any() for x in limits)
 
 
@@ -783,7 +792,7 @@ def _add_transmissions(root: Element, m: Mechanism, lost: _Lost) -> None:
     """Add motors of one joint, and pairs of motors of two joints, as transmissions."""
     left = dict[str, dict[str, float]]()
     for motor in m.motors:
-        if _is_ideal(motor) and not {*m._shafts[motor.name]} & {*m._variable_measures}:
+        if _is_ideal(motor) and not {*m._shafts[motor.name]} & {x.name for x in (*m.distances, *m.angles)}:
             left[motor.name] = dict(zip(m._shafts[motor.name], motor.ratios or (), strict=True))
         else:
             lost.add(motor.name)
@@ -845,7 +854,8 @@ def _add_urdf_laws(own: Element, joint: Joint, step: Step) -> None:
     component = joint.components[step.component]
     limits = _limits(joint, component)
     keys = (("effort", "effort_limits"), ("velocity", "rate_limits"))
-    most = {word: joint._bounds(key)[component][1] for word, key in keys if component in joint._bounds(key)}
+    pairs = {word: limits_by_row(joint, key).get(component) for word, key in keys}
+    most = {word: pair[1] for word, pair in pairs.items() if pair}
     if limits is None and own.get("type") == "revolute":
         own.set("type", "continuous")
         if most:
@@ -863,7 +873,7 @@ def _laws(joint: Joint, k: int, **keys: str) -> dict[str, float]:
 
 def _mimics(m: Mechanism, plan: _Plan) -> dict[str, tuple[str, float, float]]:
     """Return the leader, factor and offset of each joint that follows another."""
-    values = m._reference_values
+    values = plan.start
     made: dict[str, tuple[str, float, float]] = {}
     for name, terms in m._terms.items():
         pairs = [pair for pair in (terms, terms[::-1]) if pair[0][0] not in made]
@@ -938,7 +948,7 @@ def _add_mjcf_joints(own: Element, branch: _Branch, origin: np.ndarray, lost: _L
             k, kind = step.component, "slide" if step.kind == lay.PRISMATIC else "hinge"
             laws = {"ref": joint.value[k], **_laws(joint, k, **keys)}  # type: ignore[index]
             limits = _limits(joint, joint.components[k])
-            efforts = joint._bounds("effort_limits").get(joint.components[k])
+            efforts = limits_by_row(joint, "effort_limits").get(joint.components[k])
             if efforts is not None:
                 efforts = tuple(np.clip(efforts, -NO_LIMIT, NO_LIMIT))
             ranges = {"range": limits, "actuatorfrcrange": efforts}
@@ -969,7 +979,7 @@ def _mjcf_relations(
     Couplings of more than two joints, and motors of several joints, have a fixed tendon each.
     """
     tendons, equalities, actuators = Element("tendon"), Element("equality"), Element("actuator")
-    names = Names([*m._parts])
+    names = Names([*model_of(m).parts])
     for loop in plan.loops:
         one, two = (body if body != GROUND else "world" for body in loop.bodies)
         pair, joint = {"body1": one, "body2": two}, loop.joint
@@ -979,7 +989,7 @@ def _mjcf_relations(
             continue
         _add(equalities, "connect", name=joint.name, **pair, anchor=at)
         if loop.type == "revolute":
-            other = at + m._model.length * unit(joint.axis)
+            other = at + model_of(m).length * unit(joint.axis)
             _add(equalities, "connect", name=names.new(f"{joint.name} axis"), **pair, anchor=other)
 
     def add_tendon(name: str, joints: Iterable[tuple[str, float]]) -> None:

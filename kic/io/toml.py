@@ -17,7 +17,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from kic.description.description import KINDS, Info, MechanismDescription, Part
+from kic.description.description import KINDS, Info, MechanismDescription, Part, given_names
 from kic.description.joint_types import LOOP_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Six
 from kic.description.units import Units
@@ -481,7 +481,7 @@ def _plain(item: Any) -> Any:
             values |= _plain(value)
             continue
         if isinstance(item, MechanismDescription) and f.name in ("coordinates", "actuators"):
-            value = item._given(f.name)  # the argument, not its default
+            value = given_names(item, f.name)  # the argument, not its default
         if isinstance(value, tuple) and f.name in _PER_COORDINATE:
             if not any(value):
                 continue

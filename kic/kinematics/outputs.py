@@ -14,6 +14,7 @@ import numpy as np
 
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling
+from kic.description.description import find_part
 from kic.description.motors import Motor
 from kic.description.parts import Body, CenterOfMass, Frame, Joint, Measure, Point
 from kic.description.validation import GROUND
@@ -210,7 +211,7 @@ def _part(tree: Tree, key: str) -> Part:
     name, _, group = key.partition(".")
     if name == GROUND:
         raise InputError(f"'{GROUND}' does not move. Name a point, a body or a joint.", name=GROUND)
-    part = tree.description._part(name)
+    part = find_part(tree.description, name)
     if group == "angle":
         return _angle(tree, part, key)
     if group.startswith(EULER):

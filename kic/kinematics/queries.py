@@ -129,6 +129,8 @@ class Query:
         Layout of the results of one configuration.
     cost_us : float
         Estimated cost of one configuration (µs), for the division among threads.
+    scalars : dict of dtype to ndarray
+        The numbers in the scalar types of the states so far.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Query:
         self._kinds = np.zeros(0) if rows is None else rows.kinds
         if last is not None:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
-        self._scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
+        self.scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
 
     def omit_frames(self, rows: Rows) -> None:
         """Mark columns whose frames do not affect any row, so that kernels do not compute them.
@@ -204,12 +206,12 @@ class Query:
         found, first = copy(self), len(self.tree.geometry) + start
         found.numbers = self.numbers.copy()
         found.numbers[first : first + len(vectors), lay.LOCAL_B : lay.LOCAL_B + 3] = vectors
-        found._scalars = {found.numbers.dtype: found.numbers}
+        found.scalars = {found.numbers.dtype: found.numbers}
         return found
 
     def numbers_in(self, dtype: np.dtype) -> np.ndarray:
         """Return the numbers of the query in a scalar type."""
-        found = self._scalars.get(dtype)
+        found = self.scalars.get(dtype)
         if found is None:
             if self.tree.scalar.kind == "c" and dtype.kind == "f":  # do not discard a step
                 raise InputError(
@@ -217,7 +219,7 @@ class Query:
                     "Make configurations with its own at().",
                     key="state",
                 )
-            found = self._scalars[dtype] = self.numbers.astype(dtype)
+            found = self.scalars[dtype] = self.numbers.astype(dtype)
         return found
 
     @cached_property

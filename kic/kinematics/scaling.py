@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import MechanismDescription
+from kic.description.description import MechanismDescription, declared_limits
 from kic.description.units import row_unit
 from kic.errors import InputError, invalid
 from kic.numerics.arrays import is_scalar, ordinary, reals
@@ -142,7 +142,7 @@ def coordinate_limits(
         units = [row_unit(description, column) for column in columns]
         _check_one_unit("Coordinates", columns, units, f"Give `{key}` as {{name: limit}}.", key)
         limits = 1.0 if limits is None else limits
-    lower, upper = bounds(key, description._declared(key, limits, columns), columns)
+    lower, upper = bounds(key, declared_limits(description, key, limits, columns), columns)
     missing = tuple(name for name, x in zip(columns, upper, strict=True) if x == np.inf)
     if missing:
         message = f"`{key}` must have an entry for each coordinate; missing: {', '.join(missing)}."

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import MechanismDescription, forest
+from kic.description.description import MechanismDescription, forest, given_names
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import unfinished_type
@@ -147,7 +147,7 @@ class Tree:
         self._cols: list[list[int]] = []
         self._drawn: list[float] = []
         self.state_size = 0
-        for joint, parent, child in self._walk(description, kept):
+        for joint, parent, child in self.walk(description, kept):
             self._append(joint, parent, child)
         self.columns: tuple[str, ...] = tuple(self._names)
         self.size = len(self.columns)
@@ -161,7 +161,7 @@ class Tree:
     def _span(description: MechanismDescription) -> frozenset[str]:
         """Return the joints of a spanning tree by priority: coupled, `coordinates`, few dof, small loops."""
         wanted, coupled = (
-            {name.split(".")[0] for name in description._given("coordinates") or ()},
+            {name.split(".")[0] for name in given_names(description, "coordinates") or ()},
             description._coupled,
         )
         sizes = _size_classes(description)
@@ -173,7 +173,7 @@ class Tree:
         )
 
     @staticmethod
-    def _walk(description: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
+    def walk(description: MechanismDescription, kept: frozenset[str]) -> list[tuple[Joint, str, str]]:
         """Return kept joints with parent and child body, parents first, otherwise in coordinate order."""
         rank = {name: i for i, name in enumerate(description.coordinates)}
         at: dict[str, list[tuple[int, int, Joint]]] = {}

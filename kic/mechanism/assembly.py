@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from kic.description.contacts import Contact
+from kic.description.description import find_part, given_names
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
 from kic.description.parts import Body, Frame, Joint, Point
 from kic.description.spins import find_spins, free_remarks, held_remark, with_held_spins
-from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, ModelError, either, invalid, short_repr, unfinished_type, unknown
 from kic.kinematics.closure_rows import (
     all_closure_rows,
@@ -33,7 +33,7 @@ from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
 from kic.kinematics.state import distance, integrate
 from kic.kinematics.tree import Tree, ball_axes, frame_axes
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacements
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, entries, mapping, names_of
 from kic.numerics.arrays import as_numbers
@@ -392,7 +392,9 @@ class _Limits:
             for name, x, of in zip(self.names, phi, self.lengths, strict=True)
         ]
         if any("limits" in loop.laws for loop in self.loops):
-            for joint in closing_joints(self.loops, displacements(self.model, state)):
+            for joint in closing_joints(
+                self.loops, displacements(Configuration(self.model, (), state[None]))
+            ):
                 parts = zip(joint.components, joint.value, joint.translations, strict=True)  # type: ignore[arg-type]
                 found += [(name, x, joint.ranges[name], of) for name, x, of in parts if name in joint.ranges]
         return {
@@ -631,7 +633,7 @@ def close_loops(
     given = None if near is None else mapping("near", near, "joints to values")
     starts = {} if given is None else {NEAR: given}
     closed, remarks = closed_mechanism(mechanism, made, starts=starts, chosen=NEAR if starts else "")
-    wanted = mechanism._given("coordinates") or ()
+    wanted = given_names(mechanism, "coordinates") or ()
     drives = names is None and wanted and _drives(closed.replace(coordinates=None), wanted)
     closed, more = without_spins(closed, wanted if drives else names, spins)
     if names is None:
@@ -670,7 +672,7 @@ def loop_words(k: int, given: Any) -> tuple[str, str, str]:
 
 def _end(mechanism: Mechanism, name: str) -> LoopFrame:
     """Return the end of a loop at a frame or point; a point has world axes."""
-    part = mechanism._part(name, "frames", "points")
+    part = find_part(mechanism, name, "frames", "points")
     pose = np.eye(4)
     if isinstance(part, Frame):
         pose[:3, :3], pose[:3, 3] = np.array(part.axes).T, part.origin
@@ -694,7 +696,7 @@ def closed_mechanism(
     """
     model = mechanism._model
     found = closed_state(model, loops, rows, starts, chosen)
-    poses = displacements(model, found.state)
+    poses = displacements(Configuration(model, (), found.state[None]))
     added["joints"] = closing_joints(loops, poses)
     made = tolerate_rounding(described_at(mechanism, found.state, poses, added, remarks=()))
     return made, [*found.remarks, *made.remarks]
@@ -724,12 +726,6 @@ def tolerate_rounding(mechanism: Mechanism) -> Mechanism:
         )
     tolerance = max(tolerance, mechanism.closure_tolerance)
     return replace(mechanism, closure_tolerance=tolerance, remarks=(*mechanism.remarks, *remarks))
-
-
-def displacements(model: CompiledModel, state: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the displacement (4, 4) of each body, and of ground, from the reference configuration."""
-    configuration, bodies = Configuration(model, (), state[None]), model.description.bodies
-    return {GROUND: np.eye(4)} | {body.name: configuration._displacement(body.name) for body in bodies}
 
 
 def closing_joints(loops: Iterable[Loop], poses: Mapping[str, np.ndarray]) -> tuple[Joint, ...]:

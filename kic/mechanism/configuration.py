@@ -11,6 +11,7 @@ import numpy as np
 
 from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
+from kic.description.validation import GROUND
 from kic.dynamics.dynamics import Dynamics
 from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, OutOfRangeError, batch_indices, invalid, short_repr
@@ -198,11 +199,6 @@ class Configuration(Printable, Tabular, Animated):
         aims = None if self._aims is None else self._aims.take(which)
         return type(self)(self._model, shape, self._states[which], ok, aims)
 
-    def _at_states(self, batch: tuple[int, ...], states: np.ndarray, ok: np.ndarray | None = None) -> Any:
-        """Return a configuration of the same mechanism at other states."""
-
-        return Configuration(self._model, batch, states, ok)
-
     def __iter__(self) -> Iterator[Self]:
         """Iterate over the first axis of the batch."""
         if not self.batch:
@@ -331,30 +327,8 @@ class Configuration(Printable, Tabular, Animated):
         from scipy.spatial.transform import RigidTransform
 
         self._model.require_real("pose()", "Use value() of its rows.")
-        self._require_solved("pose()")
+        require_solved(self, "pose()")
         return RigidTransform.from_matrix(self._pose(of))
-
-    def _displacement(self, of: str) -> np.ndarray:
-        """Return the displacement (..., 4, 4) of a body, or of a frame's body, from the reference.
-
-        Unsolved members are NaN; complex numbers and symbols are kept.
-        """
-        T = self._pose(of)
-        part = self._model.description._parts[of]
-        if isinstance(part, Frame):  # T = displacement · [axes, origin]
-            T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
-            T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
-        return T
-
-    def _require_solved(self, subject: str, remedy: str = "") -> None:
-        """Raise an error if a member is unsolved, for results that cannot be NaN."""
-        if self._ok is not None:
-            bad = np.argwhere(~self._ok)
-            message = (
-                f"{subject} requires solved configurations, but {len(bad)} of {self._ok.size} were not "
-                f"solved. Select the others by `ok`{remedy}."
-            )
-            raise InputError(message, key="configuration", failed=[tuple(index) for index in bad.tolist()])
 
     def _pose(self, name: str) -> np.ndarray:
         """Return the pose (..., 4, 4) of a frame or body."""
@@ -396,7 +370,7 @@ class Configuration(Printable, Tabular, Animated):
         g = np.array(description.gravity)
         for body in description.bodies:
             if body.mass and g.any():
-                T = self._displacement(body.name)
+                T = displacement(self, body.name)
                 U = U - body.mass * ((T[..., :3, :3] @ np.array(body.com) + T[..., :3, 3]) @ g)
         for point in description.points:
             if point.mass and g.any():
@@ -423,12 +397,12 @@ class Configuration(Printable, Tabular, Animated):
         if self._ok is not None:
             sheet.say(f"{int((~self.ok).sum())} of {self.ok.size} members were not solved")
         if index is not None:
-            names = self.coordinates if self._model.is_open_chain else self._model.tree.columns
+            one = self[index] if self.batch else self
+            names, phi = tree_coordinates(one)
             # joints where loops are cut are not columns of the tree
             cut = [] if self._model.tree.open else valued(self._model.description.joints)
             cut = [c for c in dict.fromkeys((*cut, *self.coordinates)) if c not in names]
-            one = self[index] if self.batch else self
-            values = np.concatenate([one._phi, single_values(one, cut)])
+            values = np.concatenate([phi, single_values(one, cut)])
             caption = "coordinates" if self._model.tree.open else "joints"
             sheet.matrix(caption, [*names, *cut], ["value"], values[:, None])
         return sheet
@@ -489,13 +463,7 @@ class Configuration(Printable, Tabular, Animated):
                [0., 0.]])
         """
         program = self._model.program(wrt, of, order)
-        return program.coefficients(self._run(program, failures))
-
-    def _run(self, program: Program, failures: str) -> Table:
-        """Return the results of a program."""
-        return program.run(
-            self._states, batch=self._batch, ok=self._ok, failures=failures, origin=self._origin
-        )
+        return program.coefficients(run_program(self, program, failures))
 
     def dynamics(
         self,
@@ -554,36 +522,9 @@ class Configuration(Printable, Tabular, Animated):
             )
         program, states = self._model.program(wrt, want=BOTH), self._states
         if applied is None and states.dtype == program.applied.dtype:
-            return program.model_of(self._run(program, failures), states)
-        states, _, force, given = self._along(program.transfer, {}, applied)
+            return program.model_of(run_program(self, program, failures), states)
+        states, _, force, given = flat_motion(self, program.transfer, {}, applied)
         return program.model_of(program.run(states, applied=force, failures=failures, **given), states)
-
-    def _along(
-        self,
-        transfer: Transfer,
-        motion: dict[str, Any],
-        applied: dict[str, Any] | None = None,
-        loads: Loads | None = None,
-        **batches: Any,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None, dict[str, Any]]:
-        """Return states (B, S), motions (B, m), applied forces, and further arguments of programs.
-
-        `applied` are forces of `loads`, by default those of the mechanism; `batches` are further shapes.
-        """
-        force, ok, loaded = None, self._ok, tuple[int, ...]()
-        if applied is not None:
-            force, loaded = (self._model.loads if loads is None else loads).applied(applied, self.name)
-            batches |= {"applied": loaded} if loaded else {}
-        others = () if force is None else (force,)
-        states, rates, batch = flat_members(
-            transfer.size, self._batch, self._states, motion, self._model.tree.scalar, *others, **batches
-        )
-        if force is not None:
-            force = np.broadcast_to(force, (*batch, *force.shape[-2:])) if loaded else force
-            force = force.reshape(len(states) if loaded else 1, *force.shape[-2:])
-        if ok is not None and ok.shape != batch:
-            ok = np.broadcast_to(ok, batch)
-        return states, rates, force, {"batch": batch, "ok": ok, "origin": self._origin}
 
     def _rotor_dynamics(
         self, wrt: str | Iterable[str] | None, failures: Literal["raise", "mask"]
@@ -636,7 +577,7 @@ class Configuration(Printable, Tabular, Animated):
         model, transfer = self._model, self._model.transfer_for(wrt)
         names = of if isinstance(of, str) else names_of(of, least=1)
         motion = {"qd": qd, "qdd": qdd, "qddd": qddd}
-        states, rates, _, given = self._along(transfer, motion)
+        states, rates, _, given = flat_motion(self, transfer, motion)
         return output_motion(model, transfer, names, states, rates, failures=failures, **given)
 
     def inverse_dynamics(
@@ -694,7 +635,7 @@ class Configuration(Printable, Tabular, Animated):
         rotors = None
         if motors is not False and flag("motors", motors):
             rotors = self._rotor_dynamics(wrt, failures)
-        states, rates, force, given = self._along(program.transfer, motion, applied)
+        states, rates, force, given = flat_motion(self, program.transfer, motion, applied)
         T = program.efforts(states, rates, applied=force, failures=failures, **given)
         if rotors is not None:
             v, a = (a.reshape(*given["batch"], program.transfer.size) for a in rates)
@@ -749,7 +690,7 @@ class Configuration(Printable, Tabular, Animated):
             v, T = (as_array(k, np.zeros(size) if a is None else a, size) for k, a in motion.items())
             return d.forward_dynamics(v, T)
         program = self._model.program(wrt, want=BOTH | lay.WANT_FORWARD, along=True)
-        states, rates, force, given = self._along(program.transfer, motion, applied)
+        states, rates, force, given = flat_motion(self, program.transfer, motion, applied)
         a = program.efforts(states, rates, applied=force, failures=failures, **given)
         return a
 
@@ -772,17 +713,93 @@ class Configuration(Printable, Tabular, Animated):
         to_html = _page.to_html
 
 
-def model_of(configuration: Configuration) -> CompiledModel:
-    """Return the compiled mechanism of a configuration: its description, tree, rows and programs.
+def model_of(owner: Any) -> CompiledModel:
+    """Return the compiled model of a configuration, a mechanism, its evaluators or its mobility.
 
-    Functions of other packages use it and `flat_states` instead of private attributes. The mask is `ok`.
+    It has the description, the tree, rows, transfers and programs.
     """
-    return configuration._model
+    model: CompiledModel = owner._model
+    return model
 
 
 def flat_states(configuration: Configuration) -> np.ndarray:
     """Return the states (B, S) of a batch, not copied; those of unsolved members may be NaN."""
     return configuration._states
+
+
+def displacement(configuration: Configuration, of: str) -> np.ndarray:
+    """Return the displacement (..., 4, 4) of a body, or of a frame's body, from the reference.
+
+    Unsolved members are NaN; complex numbers and symbols are kept.
+    """
+    T = configuration._pose(of)
+    part = configuration._model.description._parts[of]
+    if isinstance(part, Frame):  # T = displacement · [axes, origin]
+        T[..., :3, :3] = T[..., :3, :3] @ np.array(part.axes)
+        T[..., :3, 3] -= T[..., :3, :3] @ np.array(part.origin)
+    return T
+
+
+def displacements(configuration: Configuration) -> dict[str, np.ndarray]:
+    """Return the displacements (..., 4, 4) of ground and all bodies from the reference configuration."""
+    ground = np.broadcast_to(np.eye(4), (*configuration.batch, 4, 4))
+    bodies = configuration._model.description.bodies
+    return {GROUND: ground} | {body.name: displacement(configuration, body.name) for body in bodies}
+
+
+def require_solved(configuration: Configuration, subject: str, remedy: str = "") -> None:
+    """Raise an error if a member is unsolved, for results that cannot be NaN."""
+    if configuration._ok is not None:
+        bad = np.argwhere(~configuration._ok)
+        message = (
+            f"{subject} requires solved configurations, but {len(bad)} of {configuration._ok.size} were not "
+            f"solved. Select the others by `ok`{remedy}."
+        )
+        raise InputError(message, key="configuration", failed=[tuple(index) for index in bad.tolist()])
+
+
+def run_program(configuration: Configuration, program: Program, failures: str) -> Table:
+    """Return the results of a program at the states of a configuration."""
+    c = configuration
+    return program.run(c._states, batch=c._batch, ok=c._ok, failures=failures, origin=c._origin)
+
+
+def flat_motion(
+    configuration: Configuration,
+    transfer: Transfer,
+    motion: dict[str, Any],
+    applied: dict[str, Any] | None = None,
+    loads: Loads | None = None,
+    **batches: Any,
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None, dict[str, Any]]:
+    """Return states (B, S), motions (B, m), applied forces, and further arguments of programs.
+
+    `applied` are forces of `loads`, by default those of the mechanism; `batches` are further shapes.
+    """
+    c, model = configuration, configuration._model
+    force, ok, loaded = None, c._ok, tuple[int, ...]()
+    if applied is not None:
+        force, loaded = (model.loads if loads is None else loads).applied(applied, c.name)
+        batches |= {"applied": loaded} if loaded else {}
+    others = () if force is None else (force,)
+    states, rates, batch = flat_members(
+        transfer.size, c._batch, c._states, motion, model.tree.scalar, *others, **batches
+    )
+    if force is not None:
+        force = np.broadcast_to(force, (*batch, *force.shape[-2:])) if loaded else force
+        force = force.reshape(len(states) if loaded else 1, *force.shape[-2:])
+    if ok is not None and ok.shape != batch:
+        ok = np.broadcast_to(ok, batch)
+    return states, rates, force, {"batch": batch, "ok": ok, "origin": c._origin}
+
+
+def tree_coordinates(configuration: Configuration) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the names and the values (..., M) of the coordinates of the spanning tree.
+
+    The columns of spherical joints are rotation vectors. Those of an open chain are in the order of the tree.
+    """
+    model = model_of(configuration)
+    return configuration.coordinates if model.is_open_chain else model.tree.columns, configuration._phi
 
 
 def valued(joints: Iterable[Joint]) -> list[str]:

@@ -222,6 +222,11 @@ class Evaluator(ABC, Generic[Result]):
         return f"evaluator of {self.question}{of} of '{name}': f({arguments})"
 
 
+def program_of(evaluator: Tables | Motions) -> Program:
+    """Return the program that an evaluator runs; that of a motion of outputs has none."""
+    return evaluator._program
+
+
 def checked_state(model: CompiledModel, state: Any) -> np.ndarray:
     """Return a state (..., S) in the memory layout of the kernels, after checking its shape."""
     a, size = np.require(numbers("state", state), requirements=LAYOUT), model.tree.state_size
@@ -321,6 +326,11 @@ class Results:
 
     def __repr__(self) -> str:
         return f"results for {', '.join(self._tables.names)} of the batch {self._batch}"
+
+
+def tables_of(results: Results) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Return the tables of which results are views: rows (B, n) and dynamics (B, k), and the batch."""
+    return results._rows, results._model, results._batch
 
 
 class Tables(Evaluator[Results]):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import Part
+from kic.description.description import Part, find_part, given_names
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Joint, Measure, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
@@ -17,8 +17,8 @@ from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
 from kic.kinematics.outputs import OMEGA
 from kic.kinematics.tree import ball_axes
-from kic.mechanism.assembly import default_coordinates, described_at, displacements, state_at
-from kic.mechanism.configuration import Configuration, flat_states
+from kic.mechanism.assembly import default_coordinates, described_at, state_at
+from kic.mechanism.configuration import Configuration, displacements, flat_states
 from kic.mechanism.inputs import single_entries
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
@@ -94,7 +94,7 @@ def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) 
     else:
         given = dict.fromkeys(names_of(values, "values"))
     for name in given:
-        part = base._part(name.partition(".")[0] if _is_row(base, name) else name, *_KINDS)
+        part = find_part(base, name.partition(".")[0] if _is_row(base, name) else name, *_KINDS)
         if _is_fixed(part):
             raise InputError(f"'{name}' of '{base.name}' is fixed. Leave it out.", name=name, key="values")
     base, left = _with_values(base, {**dict.fromkeys(names), **given})
@@ -313,7 +313,7 @@ def _without_spins(mechanism: Mechanism, spins: Iterable[Spin]) -> Mechanism:
     idle = {name for spin in spins for name in spin.joints}
     if not idle:
         return mechanism
-    made, given = with_held_spins(mechanism, spins), mechanism._given("coordinates")
+    made, given = with_held_spins(mechanism, spins), given_names(mechanism, "coordinates")
     if given is None:
         return made
     kept = tuple(c for c in given if c.partition(".")[0] not in idle)
@@ -381,7 +381,7 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
     if found is None or found.batch:
         raise error or InputError("`values` must be single numbers, got a batch.", key="values")
     state, tree = flat_states(found)[0], mechanism._model.tree
-    poses = displacements(steady._model, state)
+    poses = displacements(Configuration(steady._model, (), state[None]))
     if steady is not mechanism:
         values = {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in tree.columns}
         state = state_at(tree, mechanism.at().state, values)
@@ -481,7 +481,7 @@ def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
 
 def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> float:
     """Return a component of the rotation vector of a joint from displacements (4, 4) of its bodies."""
-    joint: Any = mechanism._part(component.rpartition(".")[0])
+    joint: Any = find_part(mechanism, component.rpartition(".")[0])
     first, second = (poses[body][:3, :3] for body in joint.bodies)
     turn = vector_from_matrix((first.T @ second)[None])[0] @ ball_axes(joint)
     return float(turn[joint.components[-3:].index(component)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.description.description import Info, MechanismDescription, parts_sheet
+from kic.description.description import Info, MechanismDescription, find_part, parts_sheet
 from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
 from kic.errors import ConfigurationError, InputError
 from kic.kernels import layout as lay
@@ -380,7 +380,7 @@ class Mechanism(Printable, MechanismDescription):
 
     def __getitem__(self, name: str) -> Any:
         """Return the part with a name."""
-        return self._part(name)
+        return find_part(self, name)
 
     def _facts(self) -> Iterator[str]:
         bodies, joints = len(self.bodies), len(self.joints)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import find_part
 from kic.errors import FileError, MissingExtraError, invalid
 from kic.mechanism.configuration import Configuration
 from kic.numerics.arguments import names_of, positive
@@ -223,7 +224,7 @@ def animate(
     frames, t = motion_frames(motion, fps, positive("speed", speed))
     scene = Scene(frames, view, most=FRAMES_MAX)
     for name in (traced := names_of(trace, "trace")):
-        scene.description._part(name, *PLACED)
+        find_part(scene.description, name, *PLACED)
     values = {name: np.stack([scene.shown.value(f"{name}.{x}") for x in "xyz"], axis=-1) for name in traced}
     return Animation(scene, None if t is None else t[scene.members], fps, values, progress)
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.couplings import Coupling
+from kic.description.description import given_names
 from kic.description.parts import Distance, Joint, Spring
 from kic.description.validation import GROUND
 from kic.kinematics.tree import frame_axes
@@ -101,10 +102,9 @@ class KinematicDiagram:
         self.placement = JointPlacement(model, size, normal, down)
         self.points = {p.name: p for p in self.description.points}
         closed = not model.tree.open
-        driven = (
-            self.description._moving_parts if self.description._given("coordinates") or not closed else ()
-        )
-        driven = driven if (actuators := self.description._given("actuators")) is None else actuators
+        joints = () if closed else tuple(joint.name for joint in self.description.joints if joint.dof)
+        driven = joints if (named := given_names(self.description, "coordinates")) is None else named
+        driven = driven if (actuators := given_names(self.description, "actuators")) is None else actuators
         self.driven = frozenset(name.partition(".")[0] for name in driven)
         # distances of two points that are drawn, and their ends
         shown = (d for d in self.description.distances if d.fixed or d.name in self.driven)

@@ -8,6 +8,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from kic.analysis.joint_forces.joint_forces import JointForces, Wrench
+from kic.description.description import find_part
 from kic.errors import InputError, invalid
 from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.outputs import XYZ
@@ -256,7 +257,7 @@ class MechanismPicture(Picture):
                 raise InputError(f"'{description.name}' has no moving points. Name bodies in `of`.", key="of")
             return names
         for name in names_of(of):
-            description._part(name, *PLACED)
+            find_part(description, name, *PLACED)
         return names_of(of)
 
     def _motion(self, of: str | Iterable[str] | None, order: int) -> tuple[tuple[str, ...], Coefficients]:
@@ -287,7 +288,7 @@ class MechanismPicture(Picture):
         starts, vectors = [], []
         for force in description.forces:
             starts.append(self._drawn_positions(force.point))
-            turn = self._scene.displacements[description._point(force.point).body][:, :3, :3]
+            turn = self._scene.displacements[description[force.point].body][:, :3, :3]
             f = np.broadcast_to(np.array(force.force, float), (len(turn), 3))
             vectors.append(np.einsum("nij,nj->ni", turn, f) if force.axes == "body" else f)
         return self._forces(starts, vectors, scale)

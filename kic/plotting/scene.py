@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.description import MechanismDescription
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
-from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.configuration import Configuration, displacements, flat_states, model_of
 from kic.plotting.diagram import KinematicDiagram, Mark, move_marks, slider_travel
 from kic.plotting.joint_offsets import JointPlacement
 from kic.plotting.planar_symbols import PlanarSymbols
@@ -85,8 +85,7 @@ class Scene:
         # indexing copies: the kernels require contiguous members
         self.shown = Configuration(self.model, (len(self.members),), states[self.members])
         # of every body, including ground, in the drawn members
-        self.displacements = {GROUND: np.broadcast_to(np.eye(4), (len(self.members), 4, 4))}
-        self.displacements |= {b.name: self.shown._displacement(b.name) for b in self.description.bodies}
+        self.displacements = displacements(self.shown)
         self.normal = self.model.tree.planar_normal
         # positions of sliding pairs and fixed joints do not depend on the size of symbols
         self._placement = JointPlacement(self.model, 0.02 * self.model.length, self.normal, np.zeros(3))

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kic.errors import ConfigurationError, InputError, SingularError
-from kic.mechanism.evaluator import Results
+from kic.mechanism.evaluator import Results, tables_of
 
 if TYPE_CHECKING:
     from kic.mechanism.evaluator import Evaluator
@@ -120,7 +120,7 @@ class Branch:
         s = self._place(x)
         line = self._across(x, s)
         weights, table = _weights(line.places, s), line.table(evaluator)
-        rows, model = (np.ascontiguousarray((weights @ part)[None]) for part in (table._rows, table._model))
+        rows, model = (np.ascontiguousarray((weights @ part)[None]) for part in tables_of(table)[:2])
         return table._tables.results((), rows, model)
 
     def _place(self, x: np.ndarray) -> float:

@@ -33,7 +33,7 @@ class ContactMonitor:
     """Monitor of the closed contacts of a mechanism; `names` are the rows at which efforts act."""
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
-        closed = model.description._closed_contacts
+        closed = tuple(contact for contact in model.description.contacts if contact.closed)
         self._model, self._names = model, names
         self._check = contact_force_check(closed)
         self._rows = tuple(row for contact in closed for row in contact.rows)

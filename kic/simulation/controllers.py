@@ -115,7 +115,7 @@ class Control(ABC):
 
     def __init__(self, mechanism: Mechanism, *, wrt: _Names = None) -> None:
         instance("mechanism", mechanism, Mechanism)
-        self._mechanism, self._model = mechanism, mechanism._model
+        self._mechanism, self._model = mechanism, model_of(mechanism)
         self._wrt = None if wrt is None else names_of(wrt, "wrt")
         transfer = self._model.transfer_for(self._wrt)
         self.coordinates: tuple[str, ...] = transfer.labels
@@ -352,7 +352,7 @@ class _RowControl(Control):
             effort = self._resolved.effort.copy()
         else:
             self._tables(state, out=self._resolved._results)
-            effort = self._resolve._refill(a, qd, null, self._resolved).effort.copy()
+            effort = self._resolve.refill(a, qd, null, self._resolved).effort.copy()
         if force is None:
             return effort
         return effort + (force if G is None else force.dot(G))
@@ -1203,7 +1203,7 @@ class _Rows:
     """Rows of a reference, one for each degree of freedom, with coefficients up to a given order."""
 
     def __init__(self, mechanism: Mechanism, reference: Any, wrt: tuple[str, ...] | None, order: int) -> None:
-        model = mechanism._model
+        model = model_of(mechanism)
         self._reference = Reference(model, reference, max(order, 2))
         self._moving = MovingRows(model, self._reference.names, wrt, order)
         self.labels = self._moving.labels

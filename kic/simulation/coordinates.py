@@ -35,7 +35,7 @@ from kic.kernels import layout as lay
 from kic.kinematics.state import distance as state_distance
 from kic.kinematics.state import integrate, phi_of
 from kic.kinematics.tree import Tree
-from kic.mechanism.evaluator import PARTS, Motions, PositionSolver, Tables
+from kic.mechanism.evaluator import PARTS, Motions, PositionSolver, Tables, program_of
 from kic.numerics.linalg import null_space
 from kic.numerics.rotations import product
 from kic.simulation.change_points import Branch, branch_ahead, branch_here
@@ -212,7 +212,7 @@ class Chart:
         self.n_accounts = lay.N_ENERGIES if self._motors is None else lay.N_ENERGIES + N_MOTOR_ENERGIES
         self.rest = slice(self.n_positions + self.size, None)
         self._currents = slice(self.n_positions + self.size, self.n_positions + self.size + n_currents)
-        rows = self.evaluator._program.outputs
+        rows = program_of(self.evaluator).outputs
         # the user's coordinates that are known modulo full turns
         self._turns = np.zeros(len(q), dtype=bool)
         if rows is not None and not self.is_users:
@@ -223,16 +223,17 @@ class Chart:
     def _stages(self) -> Stages | None:
         """Compiled stages; None if shafts of motors are not coordinates, or the closure is not compiled."""
         motion, closure = self.motion, None if self.is_full_state else self.solved
-        if not self._forward._program.is_compiled or not (closure is None or closure.compiled):
+        program = program_of(self._forward)
+        if not program.is_compiled or not (closure is None or closure.compiled):
             return None
-        if self._forward._program.queries[0].entry not in ("tree_motion", "motion_in_coordinates"):
+        if program.queries[0].entry not in ("tree_motion", "motion_in_coordinates"):
             return None
         if self._motors is not None and self._motors.rows:
             return None
         held = np.array([self.held, self._columns(self.held)], dtype=np.int64)
         n_unknowns = self._currents.stop + self.n_accounts
         return Stages(
-            motion, self._forward, closure, self._positions, self._motors, held, n_unknowns, self._inputs,
+            motion, program, closure, self._positions, self._motors, held, n_unknowns, self._inputs,
             not self._has_constant_inputs,
         )  # fmt: skip
 

@@ -24,12 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.parts import COM
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit, power_unit, rate_unit, row_unit
 from kic.errors import InputError, invalid, unknown
 from kic.io.toml import written
 from kic.kernels import layout as lay
-from kic.mechanism.configuration import Animated, Configuration
+from kic.mechanism.configuration import Animated, Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import instance, names_of
 from kic.numerics.arrays import reals
@@ -110,16 +111,16 @@ PLOT_GROUPS = ("values", "rates", "accelerations", "efforts", "powers", "energy"
 
 def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Picture:
     """Plot quantities of a run in stacked panels; see `Simulation.plot`."""
-    description = run.mechanism
+    description, parts = run.mechanism, model_of(run.mechanism).parts
     if names is None:
         names = ("values", "rates", *(("efforts",) if np.any(run.actuator_effort) else ()))
     groups = (*PLOT_GROUPS, *(MOTOR_GROUPS if run.motors else ()))
     panels: list[Panel] = []
     rows: list[str] = []
     for name in names_of(names, "of"):
-        if name not in groups or name in description._parts:
-            if name.partition(".")[0] not in description._named_parts:
-                raise unknown("group or part", name, description.name, (*groups, *description._parts))
+        if name not in groups or name in parts:
+            if name.partition(".")[0] not in {COM, *parts}:
+                raise unknown("group or part", name, description.name, (*groups, *parts))
             rows.append(name)
             continue
         panels += part_panels(description, run.configuration, rows) if rows else []
@@ -226,7 +227,7 @@ class Simulation(Printable, Tabular, Animated):
 
     @property
     def _model(self) -> CompiledModel:
-        return self.mechanism._model
+        return model_of(self.mechanism)
 
     @property
     def actuator_effort(self) -> np.ndarray:

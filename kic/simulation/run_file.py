@@ -21,6 +21,7 @@ import numpy as np
 from kic.errors import KicError, ModelFileError, printable
 from kic.io.toml import parsed
 from kic.kernels import layout as lay
+from kic.mechanism.configuration import model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.files import file_name
 from kic.simulation.coordinates import ACTUATOR_ARRAYS, MOTOR_ARRAYS, N_MOTOR_ENERGIES
@@ -219,7 +220,7 @@ def _is_index(x: Any) -> bool:
 
 def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Check that the arrays fit a run of this mechanism with these attributes."""
-    model, names = mechanism._model, attributes["coordinates"]
+    model, names = model_of(mechanism), attributes["coordinates"]
     tree, moments, size = model.tree, len(arrays["t"]), len(names)
     if model.transfer(names).labels != names:
         raise _RunFileError("'coordinates' must be names of single rows", key="coordinates")
@@ -274,7 +275,7 @@ def _check(mechanism: Mechanism, attributes: dict[str, Any], arrays: dict[str, n
 
 def _check_states(mechanism: Mechanism, names: tuple[str, ...], arrays: dict[str, np.ndarray]) -> None:
     """Check that the states close the loops and agree with the coordinates."""
-    model, states = mechanism._model, arrays["state"]
+    model, states = model_of(mechanism), arrays["state"]
     tree, closure = model.tree, model.closure(())
     for n in tree.balls:
         place = tree.cols[n, lay.STATE]

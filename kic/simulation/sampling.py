@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kic.description.description import declared_limits
 from kic.errors import InputError, counted, invalid, unknown
 from kic.mechanism.evaluator import PositionSolver
 from kic.numerics.arguments import generator, names_of
@@ -168,7 +169,7 @@ class Sampler:
         self.actuators = motion.train.names if self._gives_voltages and motion.train else motion.actuators
         limits = {} if getattr(sampled, key, None) is None else getattr(sampled, key)
         if not self._gives_voltages:
-            limits = motion.model.description._declared(key, limits, self.actuators)
+            limits = declared_limits(motion.model.description, key, limits, self.actuators)
         self._lower, self._upper = bounds(key, limits, self.actuators)
         # chart and evaluator of the measured rows in it; values of the last sample
         self._rows: tuple[Any, Any] = (None, None)

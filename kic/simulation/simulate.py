@@ -161,7 +161,7 @@ def simulate(
     ((100, 2), (101, 2))
     """
     start = mechanism.at() if near is None else near
-    model = mechanism._model
+    model = model_of(mechanism)
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
     integrator = _integrator(integrator)
@@ -235,7 +235,7 @@ def _integrator(given: Method | Integrator) -> Integrator:
 def _monitor(model: CompiledModel, motion: Motion) -> ContactMonitor | None:
     """Return a monitor of contacts, or None if no contact can open or slip."""
     prescribed = () if motion.acts_at_coordinates else tuple(motion.names[k] for k in motion.held)
-    some = any(contact.type != "pinned" for contact in model.description._closed_contacts)
+    some = any(contact.closed and contact.type != "pinned" for contact in model.description.contacts)
     return ContactMonitor(model, (*motion.actuators, *prescribed)) if some else None
 
 
@@ -273,7 +273,7 @@ def _by_name(effort: Any) -> Any:
 
 def _initial(mechanism: Mechanism, start: Any, qd: Any, names: tuple[str, ...]) -> Start:
     """Return the closed initial state with the values and rates of the coordinates."""
-    model = mechanism._model
+    model = model_of(mechanism)
     if not names:
         raise InputError(
             f"'{mechanism.name}' has mobility 0, so nothing moves. Request its `joint_forces` instead.",

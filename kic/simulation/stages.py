@@ -17,11 +17,11 @@ import numpy as np
 
 from kic.kernels import layout as lay
 from kic.kinematics.queries import kernel
-from kic.mechanism.evaluator import Motions
 from kic.simulation.motion import Motion
 from kic.simulation.motor_circuits import MotorEquations
 from kic.transfer.closure import Closure
 from kic.transfer.orientations import Positions
+from kic.transfer.program import Program
 
 # SciPy's explicit methods, and the largest factor on the next step
 EXPLICIT = ("RK23", "RK45", "DOP853")
@@ -93,7 +93,7 @@ class Stages:
     def __init__(
         self,
         motion: Motion,
-        forward: Motions,
+        program: Program,
         closure: Closure | None,
         positions: Positions | None,
         motors: MotorEquations | None,
@@ -104,7 +104,7 @@ class Stages:
     ) -> None:
         from kic.kernels import runge_kutta
 
-        query, size = forward._program.queries[0], forward._transfer.size
+        query, size = program.queries[0], program.transfer.size
         n_motors, length = 0 if motors is None else len(motors.table), query.tree.state_size
         self._motion, self._inputs, self._inputs_vary = motion, inputs, inputs_vary
         self._has_held, self._n_held = bool(held.size), held.shape[1]
@@ -115,7 +115,7 @@ class Stages:
         self._supply = train[:, lay.MOTOR_SUPPLY]
         places = np.zeros((lay.STAGE_HEIGHT, query.tree.size), np.int64)
         places[lay.HELD : lay.HELD_VALUE + 1, : self._n_held] = held
-        tables: tuple[np.ndarray, ...] = query.plan, query.numbers, forward._program.applied
+        tables: tuple[np.ndarray, ...] = query.plan, query.numbers, program.applied
         scratch = runge_kutta.stage_scratch(size, n_unknowns) + query.scratch
         self._choice: Any = None
         # start and length of the last step
@@ -153,7 +153,7 @@ class Stages:
             if positions is not None and known[0] is not anchor:
                 numbers, turned = positions.rows_from(anchor)
                 known, reference[len(reference) - turned.size :] = (anchor, numbers), turned.ravel()
-            fixed = choice if positions is None else forward._transfer.choice
+            fixed = choice if positions is None else program.transfer.choice
             closing = own.query.plan, known[1], choice
             return bool(entry(*closing, *tables, fixed, places, reference, acting, *step, work))
 

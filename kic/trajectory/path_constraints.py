@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import declared_limits
 from kic.dynamics.drive_train import DriveTrain
 from kic.errors import InputError, at_times, invalid, short_repr
 from kic.kinematics.coefficients import Coefficients
@@ -97,7 +98,7 @@ class PathSamples:
     def _declared(self, key: str, limits: Any) -> Any:
         """Return the limits; True selects those of the mechanism."""
         c = self.configuration
-        return limits if c is None else model_of(c).description._declared(key, limits)
+        return limits if c is None else declared_limits(model_of(c).description, key, limits)
 
     def _rows(self, key: str, limits: Any) -> tuple[Naming, np.ndarray, np.ndarray]:
         """Return names and derivatives u′(s), u″(s) of the rows with limits, by default the coordinates."""
@@ -121,14 +122,15 @@ class PathSamples:
         c = self.configuration
         if c is None:
             raise InputError("Effort limits require `mechanism`.", key="mechanism")
+        model = model_of(c)
         if effort_limits is True:
-            actuators = model_of(c).actuators(actuators)
-            effort_limits = model_of(c).description._declared("effort_limits", True, actuators)
+            actuators = model.actuators(actuators)
+            effort_limits = declared_limits(model.description, "effort_limits", True, actuators)
         by_name = isinstance(effort_limits, Mapping) and not set(effort_limits) <= set(self.naming.names)
         if actuators is None and not by_name:
             of, (_, *terms) = self.naming, self.terms()
         else:
-            names = model_of(c).actuators(actuators)
+            names = model.actuators(actuators)
             others = [] if actuators is not None else [name for name in effort_limits if name not in names]
             if others:
                 raise InputError(
@@ -139,7 +141,7 @@ class PathSamples:
                     candidates=names,
                 )
             of = Naming(names, (0,) * len(names), len(names))
-            if len(names) > model_of(c).dof:
+            if len(names) > model.dof:
                 return self._redundant(names, *of.bounds("effort_limits", effort_limits, rest=False))
             _, *terms = self.terms(names)
         lower, upper = of.bounds("effort_limits", effort_limits, rest=False)
@@ -471,7 +473,7 @@ def _voltage_limits(mechanism: Mechanism | None, limits: Any) -> tuple[DriveTrai
     """Return the motors, and limits (K,) of their voltages."""
     if mechanism is None:
         raise InputError("Voltage limits require `mechanism`, which must have motors.", key="mechanism")
-    train = mechanism._model.drive_train
+    train = model_of(mechanism).drive_train
     of = Naming(train.names, (0,) * len(train.names), len(train.names))
     lower, upper = of.bounds("voltage_limits", limits, rest=False)
     plain = ~train.electrical & (np.isfinite(lower) | np.isfinite(upper))

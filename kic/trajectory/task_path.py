@@ -166,7 +166,7 @@ class _RowPath:
     def __init__(self, model: CompiledModel, name: str, motion: Any, t: np.ndarray) -> None:
         self.name = name
         self._last: tuple[float, Sample] | None = None
-        part = model.description._parts.get(name)
+        part = model.parts.get(name)
         given = motion(float(t[0])) if is_function(motion) and not _is_pose(motion) else motion
         first = given[0] if isinstance(given, tuple) and given else given
         self.names: tuple[str, ...] = (name,)

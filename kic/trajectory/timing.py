@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import declared_limits
 from kic.errors import InputError
 from kic.mechanism.configuration import Configuration
 from kic.mechanism.mechanism import Mechanism
@@ -95,7 +96,7 @@ def uniform(
     for order, (key, limits) in enumerate(given, start=1):
         if limits is not None:
             if mechanism is not None and order == 1:
-                limits = mechanism._declared(key, limits)
+                limits = declared_limits(mechanism, key, limits)
             own, others[key] = _divided(limits, of.names, mechanism is not None and order < 3)
             share = _share(trajectory.extremes(order), of.bounds(key, own))
             highest = min(highest, share ** (-1 / order) if share else np.inf)

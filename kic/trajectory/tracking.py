@@ -14,7 +14,7 @@ from kic.description.units import row_unit
 from kic.errors import ConfigurationError, InputError, at_times, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import difference, integrate
-from kic.mechanism.configuration import Animated, Configuration, model_of
+from kic.mechanism.configuration import Animated, Configuration, model_of, tree_coordinates
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states, within_limits
 from kic.numerics.arguments import at_least, flag, positive
@@ -95,7 +95,7 @@ class TrackingResult(Printable, Tabular, Animated):
     @property
     def phi(self) -> np.ndarray:
         """Array (n, ..., N) of the coordinates of the spanning tree; ball joints have rotation vectors."""
-        return self.configuration._phi
+        return tree_coordinates(self.configuration)[1]
 
     def drift(self, period: float) -> np.ndarray:
         """Return the change of the coordinates over each cycle of a closed path.
@@ -192,9 +192,8 @@ class TrackingResult(Printable, Tabular, Animated):
         sheet.matrix("largest error", self.rows, [""], worst[:, None])
         index = sheet.member(self.batch[1:])
         if index is not None:
-            c = self.configuration
-            names = c.coordinates if model_of(c).is_open_chain else model_of(c).tree.columns
-            phi = np.moveaxis(self.phi, 0, -2)[index]
+            names, phi = tree_coordinates(self.configuration)
+            phi = np.moveaxis(phi, 0, -2)[index]
             ends = np.stack([phi[0], phi[-1], phi[-1] - phi[0], np.ptp(phi, axis=0)], axis=-1)
             sheet.matrix("coordinates", names, ["start", "end", "end − start", "range"], ends)
         return sheet
@@ -275,7 +274,7 @@ def track(
     >>> f.qd.shape, bool(abs(f.error).max() < 1e-12)
     ((9, 3), True)
     """
-    model = mechanism._model
+    model = model_of(mechanism)
     model.require_real("Following a path", "Use Configuration.resolve_redundancy().")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():

@@ -211,16 +211,17 @@ class SampledMotion(Tabular, Animated):
         [19.62, 4.905]
         """
         c, names = self.configuration, self._acting(actuators)
+        model = model_of(c)
         for key, given in (("criterion", criterion), ("effort_limits", effort_limits)):
-            if given is not None and (names is None or len(names) <= model_of(c).dof):
+            if given is not None and (names is None or len(names) <= model.dof):
                 raise InputError(
-                    f"`{key}` must be left out unless there are more actuators than the {model_of(c).dof} "
+                    f"`{key}` must be left out unless there are more actuators than the {model.dof} "
                     f"degrees of freedom of '{c.name}': otherwise the motion determines the efforts.",
                     key=key,
                     got=given,
                 )
         with at_times(self.t):
-            if names is None or len(names) > model_of(c).dof:
+            if names is None or len(names) > model.dof:
                 T = c.inverse_dynamics(self.motion.qd, self.motion.qdd, wrt=self.wrt, applied=self.applied)
                 if names is None:
                     return T
@@ -400,9 +401,9 @@ class SampledMotion(Tabular, Animated):
 
     def _rows_and_groups(self, names: Any) -> tuple[list[str], tuple[str, ...], list[str]]:
         """Return the names of rows, their labels, and the names of groups; by default the coordinates."""
-        c = self.configuration
+        c, parts = self.configuration, model_of(self.configuration).parts
         given = self.wrt or c.coordinates if names is None else names_of(names, "of", 1)
-        rows = [name for name in given if name not in FORCE_GROUPS or name in model_of(c).description._parts]
+        rows = [name for name in given if name not in FORCE_GROUPS or name in parts]
         labels = c.coefficients(rows, order=1, wrt=self.wrt).rows if rows else ()
         return rows, labels, [name for name in given if name not in rows]
 
@@ -731,7 +732,7 @@ class Trajectory(Printable):
         motion = self(times)
         with at_times(times):
             where = mechanism.path(self.inputs(motion.q), near=near)
-            acting = None if actuators is None else mechanism._model.actuators(actuators)
+            acting = None if actuators is None else model_of(mechanism).actuators(actuators)
             names = self.names or None
             sharing = {"criterion": criterion, "effort_limits": effort_limits}
             sampled = SampledMotion(times, where, motion, names, actuators=acting, applied=applied, **sharing)
@@ -826,7 +827,7 @@ class Trajectory(Printable):
             return [""] * self.size
         instance("mechanism", mechanism, Mechanism)
         names = self.names or mechanism.coordinates
-        rows = [row for name in names for row in mechanism._model.rows(name, 1).layout.rows.labels]
+        rows = [row for name in names for row in model_of(mechanism).rows(name, 1).layout.rows.labels]
         if len(rows) != self.size:
             raise InputError(
                 f"This trajectory has {self.size} coordinates, and '{mechanism.name}' has {len(rows)} rows "

@@ -66,7 +66,8 @@ class Closure:
         self.limit = max(LOOP_CLOSURE_RTOL, PLACE_RTOL * transfer.length / transfer.system.smallest)
         self.turning = tree.cols[:, lay.KIND] != lay.PRISMATIC
         angles = {row for row, *_ in transfer.system.rows.angles}
-        self._round = [k for k, row in enumerate(transfer.system.picked.tolist()) if row in angles]
+        # indices of chosen rows that are angles, known modulo full turns
+        self.turned = [k for k, row in enumerate(transfer.system.picked.tolist()) if row in angles]
 
     __getstate__ = without_caches
 
@@ -93,7 +94,7 @@ class Closure:
     def compiled(self) -> bool:
         """True if the compiled iteration can solve these rows."""
         t = self.transfer
-        return not (self._round or self.held or t.tolerance or t.choice is None)
+        return not (self.turned or self.held or t.tolerance or t.choice is None)
 
     def track(
         self, start: np.ndarray, target: np.ndarray, choice: np.ndarray | None = None, tries: int = TRIES
@@ -269,7 +270,7 @@ class Closure:
     def residual(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the residual `goal` − `values`, with angles of cut joints in the interval [−π, π)."""
         error = goal - values
-        error[:, self._round] = np.remainder(error[:, self._round] + np.pi, 2 * np.pi) - np.pi
+        error[:, self.turned] = np.remainder(error[:, self.turned] + np.pi, 2 * np.pi) - np.pi
         return error
 
     def failure_reasons(self, states: np.ndarray, residual: np.ndarray) -> list[str]:

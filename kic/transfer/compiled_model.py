@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from kic.description.description import given_names
 from kic.description.parts import Angle, Body, Distance, Frame, Joint
 from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import contributions_query
@@ -74,10 +75,10 @@ class BoundedCache(dict[K, V]):
 
 
 class CompiledModel:
-    """Packed tables of a mechanism, made on first use, with bounded caches."""
+    """Packed tables of a mechanism, made on first use, with bounded caches; `parts` has its parts by name."""
 
     def __init__(self, description: Mechanism) -> None:
-        self.description = description
+        self.description, self.parts = description, description._parts
         self._row_queries: BoundedCache[object, Query] = BoundedCache()
         self._programs: BoundedCache[object, Program] = BoundedCache()
         # objects of higher layers, see `prepared`
@@ -352,7 +353,7 @@ class CompiledModel:
         """Return the `NamedInput` of a name, from a cache."""
         found = self.inputs.get(name)
         if found is None:
-            part = self.description._parts.get(name)
+            part = self.parts.get(name)
             if isinstance(part, Body | Frame):  # it has angular velocities, which have no value
                 found = NamedInput(6, False, True)
             elif name in self.description._ball_joints:
@@ -389,7 +390,7 @@ class CompiledModel:
 
         `names` is None for the default coordinates.
         """
-        unnamed = names is None and self.description._given("coordinates") is None
+        unnamed = names is None and given_names(self.description, "coordinates") is None
         names = self.coordinates if names is None else names
         touching = {contact.name for contact in self.description._closed_contacts}
         closed = [contact for contact, _, _ in [n.partition(".") for n in names] if contact in touching]
@@ -488,7 +489,7 @@ class CompiledModel:
         """
         if given is not None:
             names = names_of(given, "actuators")
-        elif self.description._given("actuators") is not None or default is None:
+        elif given_names(self.description, "actuators") is not None or default is None:
             names = self.description.actuators
         else:
             names = default

@@ -175,7 +175,7 @@ class CoordinateTransfer:
         return A * self.column_scale[:, None] / self.scale[: self.size]
 
     @cached_property
-    def _own(self) -> Query:
+    def own(self) -> Query:
         """Query for values and first order of the system's rows in the tree's coordinates."""
         return system_query(self.system, 1)
 
@@ -189,7 +189,7 @@ class CoordinateTransfer:
         system = self.system
         height, size = system.rows.height, system.tree.size
         T = np.empty((len(states), height * (1 + size)), states.dtype)
-        (query or self._own).run(states, out=T, entry="first_order")
+        (query or self.own).run(states, out=T, entry="first_order")
         values = system.rows.complete(T[:, :height].copy())
         G = T[:, height:].reshape(len(states), height, size)
         return values[:, system.picked], G[:, system.picked]
@@ -239,7 +239,7 @@ class CoordinateTransfer:
         chosen, goal = self.system.picked[: self.size], self.system.goal
         first = slice(self.size)  # faster than an array of indices
         consecutive = bool((chosen == np.arange(self.size)).all())
-        return NewtonTables(self._own, first if consecutive else chosen, goal, goal[chosen])
+        return NewtonTables(self.own, first if consecutive else chosen, goal, goal[chosen])
 
     @cached_property
     def _bent(self) -> Program:
@@ -350,7 +350,7 @@ class CoordinateTransfer:
 
     def first_order(self, state: np.ndarray) -> np.ndarray:
         """Return the scaled G^w (P, M) of the chosen and then all closure rows at a real state (S,)."""
-        own, system = self._own, self.system
+        own, system = self.own, self.system
         height, size = system.rows.height, system.tree.size
         T = np.empty((1, height * (1 + size)))
         kernel("first_order")(own.plan, own.numbers_in(state.dtype), state[None], np.empty(own.scratch), T)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import find_part
 from kic.description.parts import Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, UnknownNameError, invalid, unknown
@@ -157,7 +158,7 @@ def swing_direction(model: CompiledModel, name: str) -> np.ndarray:
     InputError
         If the joint has another type, or is spherical without `swing_axis`.
     """
-    joint = model.description._part(name, "joints")
+    joint = find_part(model.description, name, "joints")
     assert isinstance(joint, Joint)  # for the type checker: `part` searches joints only
     if joint.type not in ("universal", "spherical") or (joint.type == "spherical" and not joint.swing_axis):
         raise InputError(
@@ -177,7 +178,7 @@ def swing_angle(model: CompiledModel, name: str, states: np.ndarray) -> np.ndarr
     d = swing_direction(model, name)
     one, other = (
         np.broadcast_to(d, (len(states), 3)) if body == GROUND else model.poses(body, states)[:, :3, :3] @ d
-        for body in model.description._part(name, "joints").bodies  # type: ignore[union-attr]
+        for body in find_part(model.description, name, "joints").bodies  # type: ignore[union-attr]
     )
     sine = np.linalg.norm(np.cross(one, other), axis=-1)
     return np.arctan2(sine, np.einsum("bi,bi->b", one, other))

@@ -138,7 +138,7 @@ class OrientedTransfer(CoordinateTransfer):
             second = tree.frame[one.bodies[1]]
             carried = tree.axes(second).T @ one.axes @ R.T  # columns are the first body's axes
             axes += [carried[:, j] for j, _ in _PAIRS]
-        return self._own.with_item_vectors(len(self.chosen.source), np.array(axes))
+        return self.own.with_item_vectors(len(self.chosen.source), np.array(axes))
 
     def values_and_rates(
         self, states: np.ndarray, query: Query | None = None

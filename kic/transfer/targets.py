@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import find_part
 from kic.description.parts import Body, Frame
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import relative_axes
@@ -122,7 +123,7 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
 
 def frame_part(tree: Tree, name: str) -> Body | Frame:
     """Return the body or frame with a name."""
-    part = tree.description._part(name, "bodies", "frames", argument="of")
+    part = find_part(tree.description, name, "bodies", "frames", argument="of")
     assert isinstance(part, Body | Frame)  # for the type checker: `part` searches these kinds only
     return part
 

@@ -16,6 +16,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 import kic
 from kic.analysis.sensitivity import COMPLEX_STEP, parameters_of
 from kic.description.description import KINDS
+from kic.mechanism.configuration import displacement
 from kic.numerics.arrays import stepping
 
 Z = (0.0, 0.0, 1.0)
@@ -566,7 +567,7 @@ def test_all_results_exist() -> None:
     qd, qdd = np.array([0.3, -0.5]), np.array([1.0, 2.0])
     answers = [
         lambda m: m.at(at)._phi,
-        lambda m: m.at(at)._displacement(m.bodies[1].name),
+        lambda m: displacement(m.at(at), m.bodies[1].name),
         lambda m: m.at(at).dynamics().inverse_dynamics(qd, qdd),
         lambda m: m.at(at).dynamics().forward_dynamics(qd, [0.2, 0.1]),
         lambda m: m.at(at).dynamics().coriolis(qd),

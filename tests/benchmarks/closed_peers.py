@@ -14,6 +14,7 @@ import numpy as np
 
 import kic
 from benchmarks.peers import axes_along, check, inertia_of, missing, pinocchio
+from kic.mechanism.configuration import displacement
 
 SIX_ROWS, THREE_ROWS = "6-row", "3-row"
 
@@ -140,7 +141,7 @@ class ClosedPeer:
 
     def _ball(self, c: kic.Configuration, bodies: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
         """Rotations from the drawing of the bodies of a ball."""
-        R = [np.eye(3) if name == "ground" else c._displacement(name)[:3, :3] for name in bodies]
+        R = [np.eye(3) if name == "ground" else displacement(c, name)[:3, :3] for name in bodies]
         return R[0], R[1]
 
     def q(self, c: kic.Configuration) -> np.ndarray:

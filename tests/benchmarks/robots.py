@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import kic
+from kic.mechanism.configuration import displacement
 
 OPEN_RTOL, CLOSED_RTOL = 1e-10, 1e-8
 SAMPLES = 3
@@ -315,7 +316,7 @@ class DrakePeer:
                 q[start] = c.value(joint.name)
                 continue
             first, second = (
-                np.eye(3) if body == "ground" else c._displacement(body)[:3, :3] for body in joint.bodies
+                np.eye(3) if body == "ground" else displacement(c, body)[:3, :3] for body in joint.bodies
             )
             turn = self.drake.RotationMatrix(axes.T @ first.T @ second @ axes)
             q[start : start + 3] = self.drake.RollPitchYaw(turn).vector()

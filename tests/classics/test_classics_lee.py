@@ -27,6 +27,7 @@ from kic.classics import (
 )  # fmt: skip
 from kic.classics.operation_count import TABLE_1, CountingScalar, run_counted
 from kic.classics.split_dynamics import TENSORS
+from kic.mechanism.configuration import displacement
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "lee_puma.json").read_text(encoding="utf-8"))
 PARTS = tuple(TENSORS)
@@ -195,7 +196,7 @@ def test_closed_form_of_a_serial_arm_can_be_simplified() -> None:
 def source_sums(m: kic.Mechanism, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
     """Return the sums (30)-(33) for a serial arm of revolute joints, with the limits of erratum C5."""
     n, c = len(q), m.at(q)
-    transforms = [c._displacement(b.name) for b in m.bodies]
+    transforms = [displacement(c, b.name) for b in m.bodies]
     z = [T[:3, :3] @ j.axis / np.linalg.norm(j.axis) for T, j in zip(transforms, m.joints, strict=True)]
     # a joint axis is that of its second body relative to the first
     z = [v if j.bodies[1] == b.name else -v for v, j, b in zip(z, m.joints, m.bodies, strict=True)]

@@ -13,6 +13,7 @@ from sampling import check_orders, mismatch
 import kic
 from kic.description.contacts import CONTACT_ROWS
 from kic.kinematics.closure_rows import contact_axes, spin_axis
+from kic.mechanism.configuration import displacement
 
 KINDS = tuple(CONTACT_ROWS)
 Z = (0.0, 0.0, 1.0)
@@ -101,7 +102,7 @@ def test_contacts_are_equivalent_to_joints(name: str, turned: bool) -> None:
     wrt = inputs(m)
     a, b = (moved(x, wrt) for x in (m, other))
     for body in ("box", "f00"):
-        assert np.abs(a._displacement(body) - b._displacement(body)).max() < 1e-11
+        assert np.abs(displacement(a, body) - displacement(b, body)).max() < 1e-11
     x, y = (c.coefficients(["box", "tip0", "j21"], order=3, wrt=wrt) for c in (a, b))
     # both configurations are closed to rounding, which every order amplifies
     limit = 1e-11 * max(1.0, float(m.prepare.coefficients("box", wrt=wrt).check(a.state)))
@@ -133,7 +134,7 @@ def test_contacts_are_equivalent_to_joints(name: str, turned: bool) -> None:
 
 def by_hand(c, contact: kic.Contact) -> np.ndarray:
     """Return the rows of a contact at one configuration from the poses of its bodies."""
-    place = {body: np.eye(4) if body == "ground" else c._displacement(body) for body in contact.bodies}
+    place = {body: np.eye(4) if body == "ground" else displacement(c, body) for body in contact.bodies}
     one, two = (place[body] for body in contact.bodies)
     gap = two[:3, :3] @ contact.at + two[:3, 3] - one[:3, :3] @ contact.at - one[:3, 3]
     axes = contact_axes(contact)
@@ -198,7 +199,7 @@ def test_closed_contacts_stay_closed(name: str) -> None:
     m = hand(*CASES[name])
     wrt = inputs(m)
     c = moved(m, wrt)
-    assert np.abs(c._displacement("box") - np.eye(4)).max() > 1e-2
+    assert np.abs(displacement(c, "box") - np.eye(4)).max() > 1e-2
     for contact in m.contacts:
         assert np.abs(by_hand(c, contact)).max() < 1e-11
         rows = c.coefficients(contact.name, order=3, wrt=wrt)

@@ -9,6 +9,7 @@ from raising import raises
 from sampling import derivative, mismatch, random_posture, random_tree
 
 import kic
+from kic.mechanism.configuration import displacement
 
 TREES = [
     ("RPRRPR", False),
@@ -270,7 +271,7 @@ def test_far_from_the_origin(kinds) -> None:
     a, b = m.at(phi), away.at(phi)
     assert mismatch(b.dynamics().I, a.dynamics().I) < 1e-8  # the drawing itself is rounded to 1e-10
     assert mismatch(b.dynamics().P, a.dynamics().P) < 1e-8
-    turned = b._displacement(m.bodies[-1].name)[:3, :3]
+    turned = displacement(b, m.bodies[-1].name)[:3, :3]
     assert np.abs(turned @ turned.T - np.eye(3)).max() < 1e-13
     # a mechanism near the origin that travels far: its inertia is a sum over bodies, whatever the route
     if kinds == ["free", "R", "P"]:

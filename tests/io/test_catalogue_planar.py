@@ -19,7 +19,7 @@ from sampling import mismatch
 from scipy.optimize import brentq
 
 import kic
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 
 DIGITS = 60
 
@@ -481,7 +481,7 @@ def test_platform_is_at_rest_while_the_knees_move() -> None:
     m = kic.load("six-freedom-planar")
     c = m.at()
     other = m.at({**{q: c.value(q) for q in POSE}, "A1": 1.9, "A2": 1.3, "A3": 0.2}, near=c)
-    assert np.abs(other._displacement("platform") - c._displacement("platform")).max() < 1e-13
+    assert np.abs(displacement(other, "platform") - displacement(c, "platform")).max() < 1e-13
     assert np.abs(hinge(m, other, "C1") - hinge(m, c, "C1")).max() > 0.01
     refuses(lambda: c.dynamics(wrt=POSE), mobility=6, count=3)
 
@@ -552,10 +552,10 @@ def test_the_parallel_part_in_platform_coordinates_and_the_arm_upon_it(seed: int
         next(b for b in m.bodies if b.name == name) for name in ("platform", "upper_arm", "forearm", "hand")
     ]
     arm = kic.Mechanism("arm", carried, [plane, *(j for j in m.joints if j.name in ARM)], gravity=m.gravity)
-    T = c._displacement("platform")
+    T = displacement(c, "platform")
     turn = np.arctan2(T[1, 0], T[0, 0])
     s = arm.at([T[0, 3], T[1, 3], turn, *(c.value(q) for q in ARM)])
-    assert np.abs(s._displacement("hand") - c._displacement("hand")).max() < 1e-13
+    assert np.abs(displacement(s, "hand") - displacement(c, "hand")).max() < 1e-13
     w = ["platform.x", "platform.y", "platform.wz"]
     mine = s.coefficients([*w, *ARM], order=3)
     total = s.dynamics().transfer(mine.inverse())

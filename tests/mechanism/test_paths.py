@@ -9,6 +9,8 @@ from raising import raises
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
+from kic.description.description import find_part
+from kic.mechanism.configuration import displacement
 
 TURN = np.linspace(0, 2 * np.pi, 61)
 
@@ -37,13 +39,13 @@ def test_full_turns_of_a_crank() -> None:
         c = m.path({"A": start.value("A") + turn})
         assert c.batch == turn.shape
         assert c.ok.all()
-        bodies = [c._displacement(b.name) for b in m.bodies]
+        bodies = [displacement(c, b.name) for b in m.bodies]
         assert max(np.abs(T[-1] - T[0]).max() for T in bodies) < 1e-12
         # the cosine law of the quadrilateral at the transmission angle between coupler and rocker
         across = crank**2 + ground**2 - 2 * crank * ground * np.cos(c.value("A"))
         wanted = (coupler**2 + rocker**2 - across) / (2 * coupler * rocker)
-        C, B = (np.array(m._model.description._part(k).at) for k in "CB")
-        D = np.array(m._model.description._part("D").at)
+        C, B = (np.array(find_part(m._model.description, k).at) for k in "CB")
+        D = np.array(find_part(m._model.description, "D").at)
         arms = [c.pose(body).rotation.apply(x - C) for body, x in (("coupler", B), ("rocker", D))]
         assert np.abs(np.einsum("bi,bi->b", *arms) / (coupler * rocker) - wanted).max() < 1e-12
 
@@ -157,10 +159,10 @@ def test_a_platform_along_poses() -> None:
     move = 0.05 * np.stack([np.sin(TURN), np.sin(2 * TURN), np.cos(TURN)], axis=-1)
     poses = RigidTransform.from_components(move, turn)
     c = m.path({"platform": poses})
-    assert np.abs(c._displacement("platform") - poses.as_matrix()).max() < 1e-13
+    assert np.abs(displacement(c, "platform") - poses.as_matrix()).max() < 1e-13
     assert np.abs(c.state[0] - c.state[-1]).max() < 1e-12
     legs = m.path({f"L{k}": c.value(f"L{k}") for k in range(1, 7)})
-    assert np.abs(legs._displacement("platform") - poses.as_matrix()).max() < 1e-11
+    assert np.abs(displacement(legs, "platform") - poses.as_matrix()).max() < 1e-11
 
 
 @pytest.mark.slow

@@ -12,8 +12,9 @@ from raising import raises
 from representative_models import OTHER_MODELS
 
 import kic
+from kic.description.description import find_part
 from kic.errors import InputError, MissingExtraError, UnknownNameError
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 from kic.plotting.draw import MechanismPicture, draw
 from kic.plotting.symbols import Shape
 
@@ -41,10 +42,10 @@ def middle(shape: Shape) -> np.ndarray:
 
 def place(c: Configuration, joint: str, first: bool = False) -> np.ndarray:
     """Where a joint is, as its second body (or its first) carries it."""
-    part = c._model.description._part(joint, "joints")
+    part = find_part(c._model.description, joint, "joints")
     bodies = part.bodies if first else part.bodies[::-1]
     body = next(b for b in bodies if b != "ground")
-    return (c._displacement(body) @ [*part.at, 1.0])[:3]
+    return (displacement(c, body) @ [*part.at, 1.0])[:3]
 
 
 @pytest.mark.slow_for("two-arms", *OTHER_MODELS)
@@ -127,7 +128,7 @@ def test_joints_that_share_a_place_are_set_apart_along_their_axes() -> None:
     for joint in m.joints:
         mark, at = marks[joint.name], place(c, joint.name)
         off = mark.places[0] - at
-        axis = c._displacement(joint.bodies[1])[:3, :3] @ np.array(joint.axis) / np.linalg.norm(joint.axis)
+        axis = displacement(c, joint.bodies[1])[:3, :3] @ np.array(joint.axis) / np.linalg.norm(joint.axis)
         np.testing.assert_allclose(np.cross(off, axis), 0, atol=1e-9)
         np.testing.assert_allclose(mark.directions[0], axis, atol=1e-9)
     for one, other in combinations(marks.values(), 2):

@@ -17,7 +17,7 @@ from representative_models import OTHER_MODELS
 
 import kic
 from kic.description.units import coordinate_units
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 from kic.plotting.draw import MechanismPicture, draw
 from kic.plotting.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from kic.plotting.scene import body_order
@@ -109,13 +109,13 @@ def test_three_configurations_of_one_branch(name: str) -> None:
         for j in m.joints:
             if j.at is not None and j.type in ("revolute", "spherical", "universal", "fixed"):
                 one, other = (
-                    np.array([*j.at, 1.0]) if b == "ground" else c._displacement(b) @ [*j.at, 1.0]
+                    np.array([*j.at, 1.0]) if b == "ground" else displacement(c, b) @ [*j.at, 1.0]
                     for b in j.bodies
                 )
                 np.testing.assert_allclose(one[:3], other[:3], atol=1e-9 * m._model.length)
     size = m._model.length
     for one, other in combinations(found.values(), 2):
-        T = [np.abs(one._displacement(b.name) - other._displacement(b.name)) for b in m.bodies]
+        T = [np.abs(displacement(one, b.name) - displacement(other, b.name)) for b in m.bodies]
         assert max(t[:3, :3].max() + t[:3, 3].max() / size for t in T) > 0.03
 
 

@@ -13,6 +13,7 @@ from sampling import mismatch
 from scipy.special import ellipj, ellipk
 
 import kic
+from kic.mechanism.configuration import displacement
 from kic.mechanism.evaluator import Motions
 from kic.simulation.coordinates import Chart
 from kic.simulation.motion import Motion
@@ -326,8 +327,8 @@ def test_interpolation_between_samples(name: str) -> None:
     qd = [0, 0, 0, 1.0, 0.2, 2.0] if name == "top" else None
     runs = [m.simulate(np.linspace(0, 0.2, n), near=m.at(), qd=qd, integrator=TIGHT) for n in (11, 21, 81)]
     body, fine = m.bodies[-1].name, runs[-1]
-    exact = fine.configuration._displacement(body)
-    far = [np.abs(run.at(fine.t)._displacement(body) - exact).max() for run in runs[:2]]
+    exact = displacement(fine.configuration, body)
+    far = [np.abs(displacement(run.at(fine.t), body) - exact).max() for run in runs[:2]]
     assert far[1] < max(far[0] / 40, 1e-11)  # sixth order: 1/64
     coarse = runs[1]
     assert np.abs(coarse.at(coarse.t).state - coarse.state).max() < 1e-14

@@ -14,7 +14,7 @@ from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid
 from kic.kinematics.coefficients import Coefficients
-from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.configuration import Configuration, displacement, model_of
 from kic.numerics.arguments import names_of
 from kic.numerics.tables import DataTable, TableAxis, Variable, batch_axes
 
@@ -68,7 +68,7 @@ def transmission_angle(c: Configuration, joint: Any, argument: str = "joint") ->
 def _place(c: Configuration, joint: Joint) -> np.ndarray:
     """Return the position (..., 3) of a hinge."""
     body = next(name for name in joint.bodies if name != GROUND)
-    moved = c._displacement(body)
+    moved = displacement(c, body)
     return np.asarray(moved[..., :3, :3] @ np.array(joint.at) + moved[..., :3, 3])
 
 

@@ -20,7 +20,7 @@ from kic.errors import InputError, KicError, SingularError, invalid
 from kic.kinematics.items import Between, Item, heights
 from kic.kinematics.outputs import make_rows, plain_rows
 from kic.kinematics.queries import output_query
-from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.configuration import Configuration, flat_motion, flat_states, model_of
 from kic.numerics.arguments import by_name, flag, names_of
 from kic.numerics.arrays import check_finite, ordinary, real_array
 from kic.numerics.tolerances import EPS
@@ -226,7 +226,7 @@ def joint_forces(
         prescribed = ordinary("effort", real_array("effort", effort, len(acting.labels), finite=False))
         batches["effort"] = prescribed.shape[:-1]
     rates = {"qd": qd, "qdd": qdd}
-    states, along, force, given = configuration._along(transfer, rates, applied, free.loads, **batches)
+    states, along, force, given = flat_motion(configuration, transfer, rates, applied, free.loads, **batches)
     if states.dtype != np.float64:
         _raise_not_real(configuration, rates, len(labels), states.dtype)
     batch, ok = given["batch"], given["ok"]

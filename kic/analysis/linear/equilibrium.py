@@ -207,7 +207,7 @@ def find_equilibrium(
     >>> found.stability, found.configuration.value("tip").round(6).tolist()
     ('stable', [0.0, -2.0, 0.0])
     """
-    model = mechanism._model
+    model = model_of(mechanism)
     model.require_real("find_equilibrium()", "Use a mechanism of real numbers.")
     state, batch = initial_states(model, near)
     if batch:

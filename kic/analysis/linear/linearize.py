@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from kic.analysis.linear.modes import Modes
-from kic.dynamics.dynamics import Dynamics
+from kic.dynamics.dynamics import Dynamics, check_regular
 from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, unknown
 from kic.kernels import layout as lay
@@ -598,7 +598,7 @@ class Linearization(Batched):
         >>> kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes().natural.round(3)
         array([2.68 , 7.189])
         """
-        self.inertia_only._check_regular()
+        check_regular(self.inertia_only)
         return Modes(self.coordinates, self.I, self.C, self.K, self.commutator, self.time)
 
     def summary(self) -> Summary:

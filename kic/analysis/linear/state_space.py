@@ -12,6 +12,7 @@ import numpy as np
 from kic.analysis.linear.linearize import Linearization, Source, load_gains
 from kic.description.parts import Body, Joint, Measure, Point
 from kic.dynamics.drive_train import DriveTrain
+from kic.dynamics.dynamics import check_regular
 from kic.errors import InputError, invalid, unknown
 from kic.kinematics.coefficients import Coefficients, expect, tensor
 from kic.kinematics.jets import invert
@@ -108,7 +109,7 @@ class StateSpaceBuilder:
 
     def _inverse(self) -> np.ndarray:
         """Return I*⁻¹ (..., M, M), NaN for unsolved members."""
-        self.lin.inertia_only._check_regular()
+        check_regular(self.lin.inertia_only)
         return invert((self.lin.I,))[0]
 
     def _stiffness(self) -> np.ndarray:
@@ -623,7 +624,7 @@ def _row_gains(
     configuration: Configuration, inputs: list[str], wrt: Any, failures: Literal["raise", "mask"]
 ) -> dict[str, np.ndarray]:
     """Return gains Gᵀ (..., M, 1) of efforts at single rows among the inputs, such as actuators."""
-    found, part_names = dict[str, np.ndarray](), model_of(configuration).description._parts
+    found, part_names = dict[str, np.ndarray](), model_of(configuration).parts
     for name in inputs:
         part = part_names.get(name.partition(".")[0])
         if isinstance(part, Joint | Measure | Point | Body):

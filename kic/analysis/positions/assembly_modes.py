@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kic.analysis.positions.self_motion import NULL_RTOL, SelfMotion
+from kic.description.description import find_part
 from kic.errors import InputError, counted, invalid
 from kic.kernels import layout as lay
 from kic.kinematics.state import distance
-from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.configuration import Configuration, displacement, flat_states, model_of, tree_coordinates
 from kic.mechanism.inputs import position_problem, real_inputs
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import follow_complex_step, initial_states, real_configuration
@@ -218,13 +219,14 @@ class AssemblyModes(Printable):
         [0]
         """
         c = self.configuration
-        model_of(c).description._part(of, "bodies", argument="of")
+        model = model_of(c)
+        find_part(model.description, of, "bodies", argument="of")
         states = flat_states(c).reshape(*c.batch[:1], prod(c.batch[1:]), flat_states(c).shape[-1])
         tolerance = np.where(self.singular, SINGULAR_SOLUTION_ATOL, SOLUTION_ATOL).reshape(states.shape[:2])
         numbers = np.full(tolerance.shape, -1)
         for b in range(states.shape[1]):
             have = np.isfinite(states[:, b]).all(axis=1)
-            numbers[have, b] = _pose_numbers(model_of(c), states[have, b], tolerance[have, b], of)
+            numbers[have, b] = _pose_numbers(model, states[have, b], tolerance[have, b], of)
         return numbers.reshape(self.counts.shape)
 
     def summary(self, of: str | None = None) -> Summary:
@@ -258,17 +260,10 @@ class AssemblyModes(Printable):
             sheet.say(f"distinguished by all joints; by the pose of '{body}' alone: .summary('{body}')")
         if count > ROWS_MAX:
             sheet.say(f"the first {ROWS_MAX} of {count} are listed; `configuration` has all")
-        table = np.concatenate([c._phi, 1 / self.condition[:, None]], axis=1)[:ROWS_MAX]
-        sheet.matrix(
-            "assembly modes", [str(k) for k in range(len(table))], [*self._names, "1/condition"], table
-        )
+        names, phi = tree_coordinates(c)
+        table = np.concatenate([phi, 1 / self.condition[:, None]], axis=1)[:ROWS_MAX]
+        sheet.matrix("assembly modes", [str(k) for k in range(len(table))], [*names, "1/condition"], table)
         return sheet
-
-    @property
-    def _names(self) -> list[str]:
-        """List of the names of the coordinates of the spanning tree."""
-        c = self.configuration
-        return list(c.coordinates if model_of(c).is_open_chain else model_of(c).tree.columns)
 
     def _say_evidence(self, sheet: Summary) -> None:
         """Add the evidence of completeness to a table."""
@@ -304,7 +299,7 @@ def _listed(numbers: list[int]) -> str:
 
 def body_poses(model: CompiledModel, states: np.ndarray, body: str) -> tuple[np.ndarray, np.ndarray]:
     """Return reference points (K, 3) of a body and rotations (K, 3, 3) from the reference configuration."""
-    T = Configuration(model, (len(states),), states)._displacement(body)
+    T = displacement(Configuration(model, (len(states),), states), body)
     return T[:, :3, :3] @ reference_of(frame_part(model.tree, body)) + T[:, :3, 3], T[:, :3, :3]
 
 
@@ -368,7 +363,7 @@ def find_assemblies(
         options = starts, seed, limits, complete, time_limit, progress, certify
         real = find_assemblies(model.real, real_inputs(inputs), near, *options)
         targets, _ = position_problem(model, inputs)
-        states = follow_complex_step(model, targets, targets.values, real.configuration)._states
+        states = flat_states(follow_complex_step(model, targets, targets.values, real.configuration))
         return AssemblyModes(
             model,
             states,
@@ -1049,4 +1044,4 @@ def assembly_modes(
     (6, 2)
     """
     options = complete, time_limit, progress, certify
-    return find_assemblies(mechanism._model, values, near, starts, rng, limits, *options)
+    return find_assemblies(model_of(mechanism), values, near, starts, rng, limits, *options)

@@ -72,7 +72,7 @@ class Parameters:
         why = ""
         if t.tolerance:
             why = f"closure_tolerance = {t.tolerance:g} allows rounded dimensions"
-        elif closure._round or (t.system.levers[t.system.rows.item_of[t.system.picked]] >= 1e9).any():
+        elif closure.turned or (t.system.levers[t.system.rows.item_of[t.system.picked]] >= 1e9).any():
             why = "a given angle is not a sum of tree coordinates"
         elif (t.system.rows.kinds == lay.NORM).any():
             why = "a distance is from a line, which has no paths of complex values"
@@ -293,7 +293,7 @@ class Tracker:
         The share is negative for paths that end at infinity.
         """
         t, dtype = self.closure.transfer, np.dtype(complex)
-        query, size = t._own, self.tree.size
+        query, size = t.own, self.tree.size
         states, start, change = (np.array(a, dtype, order="C") for a in (states, start, end - start))
         shares, numbers = np.full(len(states), np.nan), query.numbers_in(dtype)
         length = kernel.path_scratch(query.plan, len(self.rows), states.shape[1])

@@ -107,7 +107,8 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
     items = [source[k] for k in np.unique(item_of[t.system.picked]).tolist()]
     others = {source[k].kind for k in item_of[t.system.picked[: t.size]]} - {lay.COORDINATE, lay.DISTANCE}
     others |= {item.kind for item in items} & {lay.NORM}
-    if others or closure.held or drawing.couplings or drawing._closed_contacts or drawing.angles:
+    closed = any(contact.closed for contact in drawing.contacts)
+    if others or closure.held or drawing.couplings or closed or drawing.angles:
         return None
     given = {tree.columns[item.frame_b] for item in items if item.kind == lay.COORDINATE}
     number = {body: k for k, body in enumerate((GROUND, *(body.name for body in drawing.bodies)))}
@@ -193,7 +194,7 @@ def _planar_joints(closure: Closure) -> Joints | None:
     t = closure.transfer
     tree, normal = t.tree, t.tree.planar_normal
     drawing = tree.description
-    if normal is None or drawing.couplings or drawing._closed_contacts:
+    if normal is None or drawing.couplings or any(c.closed for c in drawing.contacts):
         return None
     joints: Joints = []
     welds: list[tuple[int, int]] = []

@@ -343,9 +343,11 @@ def _input_and_output_rows(
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "of")
-    fixed = [name for name in wanted if name in model.description._fixed_names]
+    drawing = model.description
+    kinds = {x.name: type(x).__name__ for x in (*drawing.distances, *drawing.angles) if x.fixed}
+    fixed = [x for x in wanted if x in kinds]
     if fixed:
-        message = f"{model.description._label(fixed[0])} of '{name}' is fixed and cannot be an output."
+        message = f"{kinds[fixed[0]]} '{fixed[0]}' of '{name}' is fixed and cannot be an output."
         raise InputError(message, name=fixed[0])
     t = model.transfer(wanted)
     labels = t.labels

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kic.analysis.sweeps.grid import Grid
+from kic.description.parts import Joint
 from kic.errors import ConfigurationError
 from kic.mechanism.configuration import Configuration, flat_states
 from kic.mechanism.position import initial_states
@@ -93,8 +94,8 @@ class GridContinuation:
 
     def _value(self, here: Configuration, name: str) -> float:
         """Return the value of an axis at a configuration; axes of ball joints are rotation vectors."""
-        ball = self.model.description._ball_joints.get(name.partition(".")[0])
-        if ball is None:
+        ball = self.model.parts.get(name.partition(".")[0])
+        if not (isinstance(ball, Joint) and ball.type == "spherical"):
             return float(here.value(name))
         turn = self.model.coordinate_values(ball.components, flat_states(here))
         return float(turn[0, ball.components.index(name)])

@@ -13,7 +13,7 @@ import numpy as np
 from kic.analysis.sweeps.metrics import Metric
 from kic.description.units import row_unit
 from kic.errors import InputError, MemberError, short_repr
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arrays import as_numbers
 from kic.transfer.closure import Closure
@@ -51,7 +51,7 @@ class SweepProblem:
 
     @cached_property
     def _closure(self) -> Closure:
-        return self.mechanism._model.closure(self.names, self.held)
+        return model_of(self.mechanism).closure(self.names, self.held)
 
     def continue_cells(
         self, start: np.ndarray, target: np.ndarray, step: bool
@@ -91,7 +91,7 @@ class SweepProblem:
         self, name: str, metric: Callable[[Configuration], Any], states: np.ndarray
     ) -> tuple[dict[str, np.ndarray], list[str]]:
         """Return the values of one metric by name, and the reasons where it is undefined."""
-        model, reasons = self.mechanism._model, [""] * len(states)
+        model, reasons = model_of(self.mechanism), [""] * len(states)
         good = np.arange(len(states))
         while good.size:
             try:
@@ -141,7 +141,7 @@ class SweepProblem:
         """Return the reason that a metric is undefined at a state, without numbers of other members."""
         found = of_batch
         try:
-            metric(Configuration(self.mechanism._model, (1,), state))
+            metric(Configuration(model_of(self.mechanism), (1,), state))
         except MemberError as error:
             found = error
         # parentheses contain numbers of single members
@@ -152,7 +152,7 @@ class SweepProblem:
 
         The rows of the grid stay regular along a branch, so the sign changes where the rows are singular.
         """
-        model = self.mechanism._model
+        model = model_of(self.mechanism)
         if self.held or set(rows) == set(self.names):
             return None
         c = Configuration(model, (len(states),), states)

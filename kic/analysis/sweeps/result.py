@@ -11,7 +11,7 @@ import numpy as np
 from kic.analysis.sweeps.metrics import Metric
 from kic.description.units import row_unit
 from kic.errors import unknown
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import text
 from kic.numerics.display import ROUNDOFF, Printable, Summary
@@ -85,8 +85,7 @@ class Sweep(Printable, Tabular):
     @property
     def configuration(self) -> Configuration:
         """The configurations, a batch of the grid's shape; cells that were not reached are masked."""
-        ok = self.reached
-        return Configuration(self.mechanism._model, self.shape, self._states.copy(), None if ok.all() else ok)
+        return Configuration(model_of(self.mechanism), self.shape, self._states.copy(), self.reached)
 
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         units = {axis: self.units.get(axis) or row_unit(self.mechanism, axis) for axis in self.axes}

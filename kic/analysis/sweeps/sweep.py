@@ -18,7 +18,7 @@ from kic.analysis.sweeps.problem import CellResult, SweepProblem
 from kic.analysis.sweeps.result import Sweep
 from kic.description.parts import COM
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.inputs import only_coordinates, position_problem
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states
@@ -116,10 +116,10 @@ def sweep(
     >>> arm.sweep({"shoulder": 0.0, "elbow": turn}, "static_effort")["static_effort"].shape
     (7,)
     """
-    model = mechanism._model
+    model = model_of(mechanism)
     model.require_real("sweep()", "Sweep the mechanism with plain numbers.")
     cells = make_grid(grid)
-    metrics = _metrics(of, model.description._parts)
+    metrics = _metrics(of, model.parts)
     size = CHUNK if chunk is None else integer("chunk", chunk, 1)
     _, batch = initial_states(model, near)
     if batch:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kic.description.description import declared_limits, given_names
 from kic.description.units import row_unit
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, LimitError, invalid
@@ -230,7 +231,7 @@ class ActuationProblem:
             raise InputError(message, key="configuration", got=c.G.dtype)
         self.model, self.c, self.failures = model, c, failures
         self.labels, self.coordinates = c.rows, c.columns
-        limits = model.description._declared("effort_limits", limits, self.labels)
+        limits = declared_limits(model.description, "effort_limits", limits, self.labels)
         self.bounds = None
         if limits is not None:
             self.bounds = EffortBounds(*bounds("effort_limits", limits, self.labels, batch=True))
@@ -431,7 +432,7 @@ def static_efforts(
     load with the least sum of squares.
     """
     model = model_of(configuration)
-    if wrt is not None or model.description._given("actuators") is None:
+    if wrt is not None or given_names(model.description, "actuators") is None:
         d = configuration.dynamics(wrt=wrt, failures=failures)
         return d.coordinates, -d.load
     names = model.actuators(None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.contacts import CONTACT_ROWS, Contact
+from kic.description.description import find_part
 from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
@@ -457,12 +458,13 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     Raise `UnknownNameError` if there is no such body. Raise `InputError` if no closed contact holds it.
     """
     tree, description = model.tree, model.description
-    description._part(held, "bodies", argument="of")
-    found = tuple(contact for contact in description._closed_contacts if held in contact.bodies)
+    find_part(description, held, "bodies", argument="of")
+    closed = [contact for contact in description.contacts if contact.closed]
+    found = tuple(contact for contact in closed if held in contact.bodies)
     if not found:
         feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]
         pairs = [{GROUND, foot} for foot in feet]
-        found = tuple(contact for contact in description._closed_contacts if set(contact.bodies) in pairs)
+        found = tuple(contact for contact in closed if set(contact.bodies) in pairs)
     if found:
         return found
     contacts = [
@@ -487,7 +489,7 @@ def coordinates_of(
     if not path:
         raise InputError(f"'{held}' of '{description.name}' must be a body that can move.", name=held)
     own = [tree.columns[n] for n in path]
-    body = description._part(held, "bodies")
+    body = find_part(description, held, "bodies")
     free = len(path) == 6 and sum(tree.cols[n, lay.KIND] == lay.BALL for n in path) == 3
     rows = (held,) if free and isinstance(body, Body) and body.reference else tuple(own)
     if fingers is not None:
@@ -510,7 +512,7 @@ def frames_of(
 ) -> ContactFrames:
     """Compute positions and axes of contacts at states (..., S)."""
     tree = model.tree
-    body = model.description._part(held, "bodies")
+    body = find_part(model.description, held, "bodies")
     assert isinstance(body, Body)  # for the type checker: `part` searched the bodies
     if body.reference is None:
         message = f"Body '{held}' must have a reference point for its grasp. Give it `at` (or `com`)."

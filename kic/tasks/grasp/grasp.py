@@ -19,7 +19,7 @@ from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
 from kic.errors import InputError, SingularError, invalid
-from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved
 from kic.numerics.arguments import check_order, is_function, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, one_batch_axis
 from kic.numerics.display import Batched, Summary
@@ -215,11 +215,11 @@ class Grasp(Batched):
         failures: Literal["raise", "mask"],
     ) -> None:
         check_failures(failures)
-        contacts = contacts_of(model_of(configuration), body)
-        model = model_of(configuration).with_open_contacts(tuple(contact.name for contact in contacts))
+        model = model_of(configuration)
+        contacts = contacts_of(model, body)
+        model = model.with_open_contacts(tuple(contact.name for contact in contacts))
         names = coordinates_of(model, body, fingers)
-        flat = configuration.state.reshape(flat_states(configuration).shape)
-        states = configuration._masked(flat).reshape(configuration.state.shape)
+        states = np.where(configuration.ok[..., None], configuration.state, np.nan)
         opened = Configuration(model, configuration.batch, flat_states(configuration), configuration.ok)
         self._closed, self._opened, self._model = configuration, opened, model
         self._names, self._states, self._failures = names, states, failures
@@ -261,7 +261,7 @@ class Grasp(Batched):
         InputError
             If a member is unsolved.
         """
-        self._closed._require_solved("contact_set")
+        require_solved(self._closed, "contact_set")
         return ContactSet(
             self.point,
             self.inward,

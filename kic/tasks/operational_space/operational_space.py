@@ -11,8 +11,8 @@ import numpy as np
 from kic.errors import InputError, SingularError
 from kic.kernels import layout as lay
 from kic.kinematics.queries import Layout, kernel, over_batch
-from kic.mechanism.configuration import flat_states, model_of
-from kic.mechanism.evaluator import Evaluator, Results, Tables
+from kic.mechanism.configuration import flat_states, model_of, run_program
+from kic.mechanism.evaluator import Evaluator, Results, Tables, tables_of
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import (
     as_array,
@@ -33,22 +33,23 @@ if TYPE_CHECKING:
 class Task(ABC):
     """A task: a kernel on the tables of rows and dynamics of a program.
 
-    `question` and `motion` are those of its evaluator. `_entry` is the kernel. Arguments `_batched` are
+    `question` and `motion` are those of its evaluator. `entry` is the kernel. Arguments `_batched` are
     sliced for threads if they have more than one member. The argument `_workspace` is scratch memory, and the
-    last argument receives the results, of the layout `_layout`.
+    last argument receives the results, of the layout `layout`. `asked` are the rows, their order, and the
+    requested parts of the dynamics. `plan` is the first argument. The scratch array has length `scratch`.
     """
 
     question: str
     motion: tuple[str, ...] = ()
-    _entry: str
+    entry: str
     _batched: frozenset[int]
     _workspace: int
     # estimated cost of one configuration (µs), for sharing a batch among threads
     _cost_us: float
     # shape of the pivots of one member
-    _pivots: tuple[int, ...] = ()
-    _scratch: int
-    _layout: Layout
+    pivots: tuple[int, ...] = ()
+    scratch: int
+    layout: Layout
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Task(ABC):
         names = names_of(of, "of", least=1)
         # at configurations φ is kept, from which the error of I* follows
         self._program = program = model.program(wrt, names, order, want, keep=bool(want))
-        self._model, self._asked = model, (names, order, want)
+        self._model, self.asked = model, (names, order, want)
         self._transfer, self.coordinates = program.transfer, program.transfer.labels
         table, dynamics = program.outputs, program.dynamics
         assert table is not None  # for the type checker: a task has rows
@@ -81,7 +82,7 @@ class Task(ABC):
         places += [start for start, _ in dynamics.places] + [0] * (4 - len(dynamics.places))
         in_order = range(M) if columns is None else columns
         # index plan; see `kic.kernels.operational_space`
-        self._plan = np.array([M, P, columns is None, *places, *picked, *in_order])
+        self.plan = np.array([M, P, columns is None, *places, *picked, *in_order])
 
     @abstractmethod
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> Any:
@@ -101,7 +102,7 @@ class Task(ABC):
 
     def tables(self) -> Tables:
         """Return the evaluator of the rows and dynamics from which the task is computed."""
-        return Tables(self._model, (), program=self._model.program(self._transfer, *self._asked))
+        return Tables(self._model, (), program=self._model.program(self._transfer, *self.asked))
 
     def __call__(self, results: Results, out: Any, *motion: Any) -> Any:
         """Return the task for results of rows and dynamics along a motion; `out` reuses earlier ones."""
@@ -116,8 +117,9 @@ class Task(ABC):
 
     def _allocate(self, results: Results) -> Any:
         """Allocate results that are computed from those of the tables."""
-        work = self._work(results._rows, results._model)
-        out = self.results(work[-1], results._batch)
+        T, K, batch = tables_of(results)
+        work = self._work(T, K)
+        out = self.results(work[-1], batch)
         out._task, out._results, out._work = self, results, work
         return out
 
@@ -128,9 +130,9 @@ class Task(ABC):
             raise InputError(message, key="configuration")
         count, dtype = len(T), T.dtype
         before, after = self._arguments(T, members)
-        scratch, pivots = np.empty(self._scratch, dtype), np.empty((count, *self._pivots))
-        table = np.empty((count, self._layout.width), dtype)
-        return [self._plan, *before, T, K, *after, scratch, pivots, table]
+        scratch, pivots = np.empty(self.scratch, dtype), np.empty((count, *self.pivots))
+        table = np.empty((count, self.layout.width), dtype)
+        return [self.plan, *before, T, K, *after, scratch, pivots, table]
 
     def _launch(self, work: Any) -> None:
         """Run the kernel; raise `SingularError` for a singular task."""
@@ -144,7 +146,7 @@ class Task(ABC):
 
     def _run_kernel(self, work: Any) -> None:
         """Run the kernel, for a batch on the thread pool."""
-        entry, count = kernel(self._entry), len(work[-1])
+        entry, count = kernel(self.entry), len(work[-1])
         if count == 1:
             if entry(*work):
                 self._check_regular(work)
@@ -296,7 +298,7 @@ class OperationalSpaceTask(Task):
     """Operational-space dynamics of a task."""
 
     question = "operational_space"
-    _entry, _cost_us = "operational", 2.0
+    entry, _cost_us = "operational", 2.0
     _batched, _workspace = frozenset((1, 2, 5, 6)), 4
 
     def __init__(
@@ -305,13 +307,13 @@ class OperationalSpaceTask(Task):
         super().__init__(model, of, 2, BOTH, wrt)
         P, M = len(self.rows), len(self.coordinates)
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)
-        self._scaling = task_scaling(model, self._rows, weighting, self._transfer)[0]
-        self._scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
-        self._layout = Layout([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
+        self.scaling = task_scaling(model, self._rows, weighting, self._transfer)[0]
+        self.scratch = P * M + P * M * M + 2 * M * M + M * P + P * P
+        self.layout = Layout([(P, P), (M, P), (P, M, M), (P,), (P, M), (P, M)])
 
     def _at(self, configuration: Configuration, failures: str) -> OperationalSpace:
         """Return the dynamics at a configuration; singular members raise an error or are NaN."""
-        program, found = self._program, configuration._run(self._program, failures)
+        program, found = self._program, run_program(configuration, self._program, failures)
         work, states = self._work(found.T, found.K), flat_states(configuration)
         table = work[-1]
         while True:
@@ -336,11 +338,11 @@ class OperationalSpaceTask(Task):
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> OperationalSpace:
         """Return the results for a table of a batch."""
-        return OperationalSpace(self.rows, self._transfer.labels, list(self._layout.split(table, batch)))
+        return OperationalSpace(self.rows, self._transfer.labels, list(self.layout.split(table, batch)))
 
     def _arguments(self, T: np.ndarray, members: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return no arguments before the tables, and the scale of each row."""
-        return (), (self._scaling,)
+        return (), (self.scaling,)
 
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
@@ -406,4 +408,4 @@ def operational_space_evaluator(
     evaluators: Evaluators, of: str | Iterable[str], *, wrt: str | Iterable[str] | None = None
 ) -> Evaluator[OperationalSpace]:
     """Return an evaluator of the dynamics of a task in terms of its rows `of`."""
-    return OperationalSpaceTask(evaluators._model, of, wrt).evaluator()
+    return OperationalSpaceTask(model_of(evaluators), of, wrt).evaluator()

@@ -15,7 +15,8 @@ from kic.kinematics.outputs import OMEGA, Rows, make_rows, plain_rows
 from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import Scaling
 from kic.kinematics.tree import Tree
-from kic.mechanism.evaluator import Evaluator, Results, Tables
+from kic.mechanism.configuration import model_of
+from kic.mechanism.evaluator import Evaluator, Results, Tables, tables_of
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import ARGUMENT_MAX, REAL, broadcast_batches, real_array, reals
 from kic.numerics.rotations import is_rotation, vector_from_matrix
@@ -130,12 +131,13 @@ class MovingRows:
 
     def _allocated(self, results: Results) -> RowMotion:
         """Return the motion of the rows in results of the tables."""
-        if results._rows.dtype != REAL:
-            raise invalid("state", "must hold real numbers", results._rows.dtype)
-        made, layout, batch = RowMotion(), self._program.outputs, results._batch
+        rows, _, batch = tables_of(results)
+        if rows.dtype != REAL:
+            raise invalid("state", "must hold real numbers", rows.dtype)
+        made, layout = RowMotion(), self._program.outputs
         assert layout is not None  # for the type checker: there are rows
         made._results = results
-        made._values, *made._tensors = layout.split(results._rows, batch)
+        made._values, *made._tensors = layout.split(rows, batch)
         starts = (self._first + 9 * k for k in range(len(self.turned)))
         made.R = [np.swapaxes(made._values[..., a : a + 9].reshape(*batch, 3, 3), -1, -2) for a in starts]
         self._read(made)
@@ -151,7 +153,7 @@ class MovingRows:
         chosen = [T[(..., self._select, *(slice(None),) * n)] for n, T in enumerate(made._tensors, 1)]
         for name, T in zip("GHD", self.transfer.in_coordinates(chosen, ranks), strict=False):
             setattr(made, name, T)
-        if made._results._batch == ():
+        if values.ndim == 1:
             axes, T = made._values[self._first :], made._results._rows[0]
             made.table = T if self._views else np.concatenate((made.value, axes, made.G.reshape(-1)))
 
@@ -374,4 +376,4 @@ def pose_evaluator(
     and `G`; and ``error(target)`` to a pose: a displacement and a rotation vector. `Configuration.pose`
     of a body is relative to the reference configuration.
     """
-    return PoseTask(evaluators._model, of, wrt).evaluator()
+    return PoseTask(model_of(evaluators), of, wrt).evaluator()

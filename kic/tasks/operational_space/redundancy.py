@@ -16,6 +16,7 @@ from kic.kinematics.coefficients import Coefficients
 from kic.kinematics.queries import Layout
 from kic.kinematics.state import integrate
 from kic.mechanism.configuration import Configuration, flat_states, model_of
+from kic.mechanism.evaluator import tables_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     REAL,
@@ -213,12 +214,17 @@ class RedundancyTask(Task):
     ----------
     rows, coordinates : tuple of str
         Names of the P rows and of the M coordinates.
+    requests, matrix, damping
+        Arguments of the kernel: options (5,) without and with given rates, weights (W, M²), and numbers of
+        the damping (W, 2 + P).
+    motions : Layout
+        Layout of the argument with the motion of a member.
     """
 
     question = "resolve_redundancy"
     motion = ("ud", "udd", "secondary", "secondary_rate", "qd")
-    _entry, _cost_us = "resolution", 3.0
-    _batched, _workspace, _pivots = frozenset((2, 3, 4, 5, 6, 8, 9)), 7, (2,)
+    entry, _cost_us = "resolution", 3.0
+    _batched, _workspace, pivots = frozenset((2, 3, 4, 5, 6, 8, 9)), 7, (2,)
 
     def __init__(
         self,
@@ -245,18 +251,18 @@ class RedundancyTask(Task):
             model.require_real("Damping", "It is scaled by the size of the mechanism. Leave `damping` out.")
         request = [order, self.weighting.metric, self.weighting.consistent]
         # without and with given rates
-        self._requests = tuple(np.array([*request, given, self._effort]) for given in (False, True))
+        self.requests = tuple(np.array([*request, given, self._effort]) for given in (False, True))
         self.scaling = task_scaling(model, self._rows, self.weighting, self._transfer)
         given = self.weighting.metric == lay.GIVEN_METRIC
         # a broadcast matrix has other strides, for which the kernel would be compiled again
         shape = prod(self.weighting.batch), M * M if given else 0
-        self._matrix = np.array(self.weighting.matrix.reshape(shape), order="C")
-        self._damping = np.empty((len(self.scaling), 2 + P))
-        self._damping[:, :2] = self.weighting.largest**2, self.weighting.near**2
-        self._damping[:, 2:] = self.scaling
-        self._motions = Layout([(P,), (P,), (M,), (M,)])
-        self._layout = Layout([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
-        self._scratch = 2 * P * M + M * P + P * P + 3 * M * M + 3 * P * P + 2 * M + 2 * P
+        self.matrix = np.array(self.weighting.matrix.reshape(shape), order="C")
+        self.damping = np.empty((len(self.scaling), 2 + P))
+        self.damping[:, :2] = self.weighting.largest**2, self.weighting.near**2
+        self.damping[:, 2:] = self.scaling
+        self.motions = Layout([(P,), (P,), (M,), (M,)])
+        self.layout = Layout([(M,), (M,), (P,), (P,), (P,), (1,), (M,)])
+        self.scratch = 2 * P * M + M * P + P * P + 3 * M * M + 3 * P * P + 2 * M + 2 * P
 
     def _fill_motion(
         self,
@@ -274,7 +280,7 @@ class RedundancyTask(Task):
         if given and self.weighting.consistent:
             raise InputError(_GIVEN_RATES, key="qd")
         if out._motion is None:
-            out._motion = self._motions.split(out._work[_MOTION], out._results._batch)
+            out._motion = self.motions.split(out._work[_MOTION], tables_of(out._results)[2])
         values = ud, udd, qd if given else secondary, secondary_rate
         for k, place in enumerate(out._motion):
             value = values[k]
@@ -284,9 +290,9 @@ class RedundancyTask(Task):
                 place[...] = value
             else:
                 self._copy("qd" if given and k == 2 else self.motion[k], value, place)
-        out._work[_REQUEST] = self._requests[given]
+        out._work[_REQUEST] = self.requests[given]
 
-    def _refill(
+    def refill(
         self, udd: np.ndarray, qd: np.ndarray, zd: np.ndarray, out: RedundancyResolution
     ) -> RedundancyResolution:
         """Return the motion for new tables, in results `out` of a call with rates `qd`, without checks."""
@@ -328,7 +334,7 @@ class RedundancyTask(Task):
         """
         found = self._program.run(states)
         work = self._work(found.T, found.K, members)
-        work[_REQUEST] = self._requests[given]
+        work[_REQUEST] = self.requests[given]
         work[_MOTION] = motion
         if self.weighting.metric == lay.INERTIA_METRIC:
             self._program.check_inertia(found, states)
@@ -337,7 +343,7 @@ class RedundancyTask(Task):
 
     def results(self, table: np.ndarray, batch: tuple[int, ...]) -> RedundancyResolution:
         """Return the results for a table of a batch."""
-        parts: list[Any] = list(self._layout.split(table, batch))
+        parts: list[Any] = list(self.layout.split(table, batch))
         if self._order < 2:
             parts[1] = parts[4] = None
         if not self._effort:
@@ -346,15 +352,15 @@ class RedundancyTask(Task):
 
     def packed_motion(self, arrays: Iterable[Any], count: int, dtype: np.dtype) -> np.ndarray:
         """Return u̇ ü z ż (B, n) side by side, with zeros for None."""
-        motion = np.zeros((count, self._motions.width), dtype)
-        for (start, (size,)), a in zip(self._motions.places, arrays, strict=True):
+        motion = np.zeros((count, self.motions.width), dtype)
+        for (start, (size,)), a in zip(self.motions.places, arrays, strict=True):
             if a is not None:
                 motion[:, start : start + size] = a
         return motion
 
     def _arguments(self, T: np.ndarray, members: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the place of the request, and the weight, the motion and the damping."""
-        damping, matrix = self._damping, self._matrix
+        damping, matrix = self.damping, self.matrix
         if len(matrix) > 1:
             matrix, damping = matrix[members], damping[members]
             if len(matrix) != len(T):
@@ -362,7 +368,7 @@ class RedundancyTask(Task):
                 raise InputError(message, key="criterion", got=len(matrix), batch=self.weighting.batch)
         if T.dtype != REAL:
             matrix, damping = matrix.astype(T.dtype), damping.astype(T.dtype)
-        return (None,), (matrix, np.empty((len(T), self._motions.width), T.dtype), damping)
+        return (None,), (matrix, np.empty((len(T), self.motions.width), T.dtype), damping)
 
     def _check_regular(self, work: Any) -> None:
         """Raise `SingularError` for members with a singular task; unsolved members stay NaN."""
@@ -545,9 +551,9 @@ def _broadcast_configuration(c: Configuration, shape: tuple[int, ...]) -> Any:
     """Return a configuration repeated over a larger batch."""
     if shape == c.batch:
         return c
-    size = flat_states(c).shape[-1]
+    size = c.state.shape[-1]
     states = np.broadcast_to(c.state, (*shape, size)).reshape(prod(shape), size)
-    return c._at_states(shape, states.copy(), np.broadcast_to(c.ok, shape).copy())
+    return Configuration(model_of(c), shape, states.copy(), np.broadcast_to(c.ok, shape).copy())
 
 
 def tree_rates(c: Any, qd: np.ndarray, wrt: Any) -> np.ndarray:
@@ -576,7 +582,7 @@ class _ResolutionProblem:
         flat = {k: one_batch_axis(a)[members] for k, a in self.given.items()}
         states = flat_states(self.c)[members]
         null_motion = self.null_motion.part(self.c.batch, members)
-        c = self.c._at_states((len(states),), states)
+        c = Configuration(model_of(self.c), (len(states),), states)
         problem = _ResolutionProblem(c, self.f, self.names, self.wrt, null_motion, flat)
         problem.members = members
         return problem
@@ -607,17 +613,15 @@ class _ResolutionProblem:
 
     def _ahead(self, qd: np.ndarray) -> tuple[Any, float]:
         """Return the configurations after a complex time step along rates, and the step."""
-        c, h = self.c, _TIME_STEP
-        if flat_states(c).dtype.kind == "c" or qd.dtype.kind == "c":
+        c, h, model, states = self.c, _TIME_STEP, model_of(self.c), flat_states(self.c)
+        if states.dtype.kind == "c" or qd.dtype.kind == "c":
             raise InputError(
                 "A `secondary` callable is differentiated by a complex step, but the configuration is "
                 "complex already. Give (z, ż).",
                 key="secondary",
             )
-        moved = integrate(
-            model_of(c).tree, flat_states(c).astype(complex), 1j * h * tree_rates(c, qd, self.wrt)
-        )
-        return c._at_states(c.batch, moved), h
+        moved = integrate(model.tree, states.astype(complex), 1j * h * tree_rates(c, qd, self.wrt))
+        return Configuration(model, c.batch, moved), h
 
     def jerk(self, table: np.ndarray) -> np.ndarray:
         """Return jerks (B, M), by a complex time step of the acceleration law."""
@@ -652,10 +656,10 @@ def _coefficients(
     c: Any, f: RedundancyTask, names: tuple[str, ...], wrt: Any, good: np.ndarray, damping: np.ndarray
 ) -> Coefficients:
     """Compute `RedundancyResolution.coefficients`, NaN for unsolved members."""
-    P, M, batch = len(f.rows), len(f.coordinates), c.batch
-    G = np.full((*batch, M, P), np.nan, flat_states(c).dtype)
-    H = np.full((*batch, M, P, P), np.nan, flat_states(c).dtype)
-    solved = c._at_states((int(good.sum()),), flat_states(c)[good.reshape(-1)])
+    P, M, batch, states = len(f.rows), len(f.coordinates), c.batch, flat_states(c)
+    G = np.full((*batch, M, P), np.nan, states.dtype)
+    H = np.full((*batch, M, P, P), np.nan, states.dtype)
+    solved = Configuration(model_of(c), (int(good.sum()),), states[good.reshape(-1)])
     u = solved.coefficients(names, order=2, wrt=wrt)
     weighting = f.weighting
     Q: np.ndarray = np.eye(M)
@@ -693,4 +697,4 @@ def redundancy_evaluator(
     `secondary_rate` (..., M), z and ż, by default zero. Rates `qd` (..., M) of the coordinates replace
     `ud` for the law "instantaneous". These numbers are not checked.
     """
-    return RedundancyTask(evaluators._model, of, criterion, law, damping, wrt, effort, order).evaluator()
+    return RedundancyTask(model_of(evaluators), of, criterion, law, damping, wrt, effort, order).evaluator()

@@ -86,10 +86,13 @@ def assemblies(
         "certified_paths",
         "chance",
     )
+    from kic.mechanism.configuration import tree_coordinates
+
+    names, phi = tree_coordinates(found.configuration)
     data = {
         "name": mechanism.name,
-        "coordinates": found._names,
-        "phi": found.configuration._phi.tolist(),
+        "coordinates": names,
+        "phi": phi.tolist(),
         "singular": found.singular.tolist(),
         "reason": found.reason,
         **{key: getattr(known, key, None) for key in keys},

@@ -35,17 +35,19 @@ def check(model: str, as_json: bool) -> None:
     --json prints a single object: name, ok (always true, since errors are printed to stderr), summary,
     warnings and notes (lists of sentences).
     """
+    from kic.mechanism.configuration import model_of
     from kic.ui.report.report import summary
 
     mechanism = load_model(model)
-    mechanism._model.check_number(None)
+    compiled = model_of(mechanism)
+    compiled.check_number(None)
     warnings, notes = [], []
     if mechanism.mobility().caveat():
         warnings.append(str(mechanism.mobility()))
-    elif not mechanism._model.tree.open:
+    elif not compiled.tree.open:
         notes.append(str(mechanism.mobility()))
     try:
-        mechanism._model.masses  # noqa: B018
+        compiled.masses  # noqa: B018
     except KicError as error:
         warnings.append(str(error))
     notes += [
@@ -123,7 +125,9 @@ def _idle_gravity(mechanism: Mechanism) -> Iterator[str]:
     """Yield a note if gravity is perpendicular to the plane of a mechanism, and so has no effect."""
     import numpy as np
 
-    normal, pull = mechanism._model.tree.planar_normal, np.array(mechanism.gravity)
+    from kic.mechanism.configuration import model_of
+
+    normal, pull = model_of(mechanism).tree.planar_normal, np.array(mechanism.gravity)
     if normal is None or not pull.any() or not any(body.mass for body in mechanism.bodies):
         return
     if np.linalg.norm(np.cross(normal, pull)) < PARALLEL_RTOL * np.linalg.norm(pull):

@@ -130,9 +130,6 @@ def _without_repeat(mechanism: Mechanism, moving: Configuration) -> Configuratio
     """Return the configurations, without the last if it equals the first."""
     import numpy as np
 
-    from kic.mechanism.configuration import Configuration, flat_states, model_of
-
-    places = [moving._displacement(body.name) for body in mechanism.bodies]
-    if not all(np.allclose(place[0], place[-1], rtol=0.0, atol=1e-9) for place in places):
-        return moving
-    return Configuration(model_of(moving), (len(moving.ok) - 1,), flat_states(moving)[:-1])
+    places = [moving.pose(body.name).as_matrix() for body in mechanism.bodies]
+    same = all(np.allclose(place[0], place[-1], rtol=0.0, atol=1e-9) for place in places)
+    return moving[:-1] if same else moving

@@ -184,6 +184,9 @@ def _inputs(
 
 def check_scalar_row(mechanism: Mechanism, name: str) -> None:
     """Check that a name is a coordinate or a single row; the error lists the alternatives."""
+    from kic.description.parts import COM
+    from kic.mechanism.configuration import model_of
+
     names = mechanism.coordinates
     if name in names:
         return
@@ -192,7 +195,7 @@ def check_scalar_row(mechanism: Mechanism, name: str) -> None:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
         message = f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}."
         raise InputError(message, name=name)
-    if name.partition(".")[0] not in mechanism._named_parts:
+    if name.partition(".")[0] not in {COM, *model_of(mechanism).parts}:
         raise unknown("coordinate", name, mechanism.name, _scalar_rows(mechanism))
     rows = mechanism.at().coefficients(name, order=1).rows
     if len(rows) > 1:
@@ -204,12 +207,14 @@ def _scalar_rows(mechanism: Mechanism) -> tuple[str, ...]:
     """Return all names that one number can set, coordinates first."""
     import numpy as np
 
-    normal = mechanism._model.tree.planar_normal
+    from kic.mechanism.configuration import model_of
+
+    normal = model_of(mechanism).tree.planar_normal
     flat = np.zeros(3) if normal is None else np.abs(normal)
     axes = [x for x, out in zip("xyz", flat, strict=True) if out < 1 - 1e-9]  # not out of the plane
     names = [*mechanism.coordinates]
     names += [c for joint in mechanism.joints for c in joint.components]
-    names += [part.name for part in mechanism._measures]
+    names += [part.name for part in (*mechanism.distances, *mechanism.angles)]
     names += [f"{part.name}.{x}" for part in mechanism.points for x in axes]
     placed = [body.name for body in mechanism.bodies if body.reference is not None]
     placed += [frame.name for frame in mechanism.frames]

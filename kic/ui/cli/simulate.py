@@ -118,7 +118,9 @@ def simulate(
     """
     import numpy as np
 
+    from kic.description.description import given_names
     from kic.errors import InputError, SimulationError
+    from kic.mechanism.configuration import model_of
     from kic.simulation.options import Integrator, Voltage
     from kic.simulation.simulate import simulate as run_simulation
 
@@ -136,10 +138,10 @@ def simulate(
             start.value(name)  # check before the run
     acting, rows = None, coordinates
     named = [entry.partition("=")[0].strip() for text in efforts for entry in text.split(",")]
-    if controller is not None and mechanism._given("actuators") is not None:
+    if controller is not None and given_names(mechanism, "actuators") is not None:
         acting = rows = mechanism.actuators
     elif not set(named) <= set(coordinates):
-        acting = rows = mechanism._model.actuators(dict.fromkeys(named), hold_all=False)
+        acting = rows = model_of(mechanism).actuators(dict.fromkeys(named), hold_all=False)
     voltage = None
     if currents and not voltages:
         raise InputError("--current requires --voltage.", key="--current")
@@ -181,7 +183,9 @@ def simulate(
 
 def _is_group(mechanism: Mechanism, name: str) -> bool:
     """Return True for the name of a group of columns; a part of the same name takes precedence."""
-    return name in GROUPS and name not in mechanism._parts
+    from kic.mechanism.configuration import model_of
+
+    return name in GROUPS and name not in model_of(mechanism).parts
 
 
 def _sampled(given: str | None, time: float | None) -> Sampled | None:

@@ -9,8 +9,9 @@ from html import escape
 from math import degrees
 from pathlib import Path
 
+from kic.description.description import given_names
 from kic.io.toml import written
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import check_order, instance, names_of, text
 from kic.numerics.display import Table, html
@@ -167,7 +168,7 @@ def to_html(
 
 def _mechanism(configuration: Configuration) -> Mechanism:
     """Return the mechanism of a configuration."""
-    description = instance("configuration", configuration, Configuration)._model.description
+    description = model_of(instance("configuration", configuration, Configuration)).description
     assert isinstance(description, Mechanism)  # for the type checker
     return description
 
@@ -220,7 +221,7 @@ def _drawing(configuration: Configuration) -> tuple[str, str]:
 
     mechanism = _mechanism(configuration)
     driven = ", ".join(mechanism.actuators)
-    kind = "the coordinates" if mechanism._given("actuators") is None else "actuators"
+    kind = "the coordinates" if given_names(mechanism, "actuators") is None else "actuators"
     caption = f"Configuration of this report. Vermilion: {kind} {driven or 'none'}."
     picture = draw(configuration, names=True)
     plot = Plot(picture, caption, f"Drawing of {mechanism.name}: {summary(mechanism)}")

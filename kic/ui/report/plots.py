@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.parts import Point
 from kic.description.units import effort_unit, energy_unit, row_unit
 from kic.errors import KicError
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.display import largest_of
 from kic.plotting.figures import INK, Picture, axis_label, literal, new_figure, style
@@ -210,7 +210,7 @@ def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: 
     points of a spatial mechanism have a top and a front view.
     """
     points = list(dict.fromkeys(name.partition(".")[0] for name in names))
-    points = [name for name in points if isinstance(mechanism._part(name), Point)]
+    points = [name for name in points if isinstance(mechanism[name], Point)]
     plots = []
     for name in points:
         curves = {span.name: span.configuration.value(name) for span in spans}
@@ -224,7 +224,7 @@ def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: 
 
 def _views(mechanism: Mechanism) -> list[tuple[int, int]]:
     """Return the pairs of world axes in which curves are drawn."""
-    normal = mechanism._model.tree.planar_normal
+    normal = model_of(mechanism).tree.planar_normal
     if normal is not None:
         flat = [k for k in range(3) if abs(normal[k]) < 1e-9]
         if len(flat) == 2:
@@ -267,7 +267,7 @@ def _span(y: np.ndarray) -> str:
 
 def closure_condition_plots(mechanism: Mechanism, configuration: Configuration) -> list[Plot]:
     """Plot the contribution of each closure condition at a single configuration; none for an open chain."""
-    if mechanism._model.tree.open:
+    if model_of(mechanism).tree.open:
         return []
     account = mechanism.mobility(configuration)
     kept, total = account.coordinates - account.first_order, sum(account.conditions.values())

@@ -63,7 +63,7 @@ def coordinate_ranges(mechanism: Mechanism, configuration: Configuration) -> lis
     units = coordinate_units(mechanism)
     found = []
     for k, name in enumerate(names):
-        half = ANGLE_RANGE if units[name] == "rad" else LENGTH_RANGE_FACTOR * mechanism._model.length
+        half = ANGLE_RANGE if units[name] == "rad" else LENGTH_RANGE_FACTOR * model_of(mechanism).length
         steps = half * np.linspace(-1, 1, 2 * STEPS_PER_SIDE + 1)
         path = np.tile(start, (len(steps), 1))
         path[:, k] += steps
@@ -89,7 +89,7 @@ def there_and_back(configuration: Configuration) -> Configuration:
 
 def _follow_path(mechanism: Mechanism, configuration: Configuration, path: np.ndarray) -> Configuration:
     """Return the configurations along a path (n, M), continued from its middle to both ends."""
-    model = mechanism._model
+    model = model_of(mechanism)
     if model.is_open_chain:
         return mechanism.at(path)
     middle, names = len(path) // 2, mechanism.coordinates

@@ -10,13 +10,22 @@ import numpy as np
 
 from kic.description import contacts, couplings
 from kic.description.motors import list_motors
-from kic.description.parts import Frame, Joint, Measure, Point
+from kic.description.parts import Frame, Joint, Measure, Point, ends_text
 from kic.description.units import coordinate_units, effort_unit, row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError, SingularError, counted
 from kic.kinematics.coefficients import Coefficients
-from kic.mechanism.configuration import Configuration, flat_states, model_of, single_values, valued
+from kic.mechanism.configuration import (
+    Configuration,
+    displacement,
+    flat_states,
+    model_of,
+    require_solved,
+    single_values,
+    tree_coordinates,
+    valued,
+)
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import one_batch_axis
@@ -43,7 +52,7 @@ def coordinate_values(configuration: Configuration) -> np.ndarray:
     The coordinates of a spherical joint in a loop have no values and are NaN.
     """
     if model_of(configuration).is_open_chain:
-        return configuration._phi
+        return tree_coordinates(configuration)[1]
     return single_values(configuration, configuration.coordinates)
 
 
@@ -64,7 +73,7 @@ def gravity_load(
     if not other_loads(mechanism):
         return dynamics.load
     weightless = replace(mechanism, gravity=(0.0, 0.0, 0.0))
-    same = Configuration(weightless._model, configuration.batch, flat_states(configuration))
+    same = Configuration(model_of(weightless), configuration.batch, flat_states(configuration))
     return dynamics.load - same.dynamics(wrt=wrt).load
 
 
@@ -94,14 +103,15 @@ class ReportBuilder:
         self.mechanism, self.configuration, self.output, self.wrt = mechanism, configuration, output, wrt
         self.names = configuration.coordinates
         self.units = coordinate_units(mechanism)
-        places = [getattr(part, key, None) for part in mechanism._parts.values() for key in ("at", "com")]
+        parts = model_of(mechanism).parts.values()
+        places = [getattr(part, key, None) for part in parts for key in ("at", "com")]
         # largest reference length, the scale of round-off
         self.size = max((abs(x) for place in places if place for x in place), default=0.0)
 
     def coordinates(self) -> None:
         """Write values of the coordinates and the joints to which they belong."""
-        phi, names, joints = self.configuration._phi, self.names, self.mechanism.joints
-        if not self.mechanism._model.is_open_chain:  # append dependent joints that have a value
+        phi, names, joints = coordinate_values(self.configuration), self.names, self.mechanism.joints
+        if not model_of(self.mechanism).is_open_chain:  # append dependent joints that have a value
             names = (*names, *(c for c in valued(joints) if c not in names))
             phi = single_values(self.configuration, names)
         wide = max(len(self.units[c]) for c in names)
@@ -110,8 +120,8 @@ class ReportBuilder:
         angles = np.degrees([x for c, x in zip(names, phi, strict=True) if c in turns])
         degrees = dict(zip(turns, _blank_nan(column(angles)), strict=True))
         owner = {
-            x.name: (self.mechanism._describe(x.name).split()[0], x._between)
-            for x in self.mechanism._measures
+            x.name: (type(x).__name__.lower(), ends_text(x))
+            for x in (*self.mechanism.distances, *self.mechanism.angles)
         }
         owner |= {c: (joint.type, " – ".join(joint.bodies)) for joint in joints for c in joint.components}
         owner = {c: owner[c] for c in names} | {
@@ -129,7 +139,7 @@ class ReportBuilder:
     def bodies(self) -> None:
         """Write masses, current centres of mass and rotations of bodies."""
         bodies = self.mechanism.bodies
-        poses = [self.configuration._displacement(body.name) for body in bodies]
+        poses = [displacement(self.configuration, body.name) for body in bodies]
         nowhere = np.full(3, np.nan)
         centres = [
             nowhere if b.com is None else pose[:3, :3] @ b.com + pose[:3, 3]
@@ -175,7 +185,7 @@ class ReportBuilder:
         for kind, head in (("distances", f"length ({unit})"), ("angles", "angle (rad)")):
             if measures := getattr(self.mechanism, kind):
                 values = column([self.configuration.value(x.name) for x in measures])
-                ends = [x._between + ", fixed" * x.fixed for x in measures]
+                ends = [ends_text(x) + ", fixed" * x.fixed for x in measures]
                 cells = [list(line) for line in zip(values, ends, strict=True)]
                 self.output.texts(kind, [x.name for x in measures], [head, "between"], cells)
         contacts.add_contacts(self.output, self.mechanism.contacts)
@@ -184,13 +194,13 @@ class ReportBuilder:
 
     def _description(self, name: str) -> str:
         """Return a description of an output for its caption."""
-        part = self.mechanism._part(name)
+        part = self.mechanism[name]
         if isinstance(part, Point):
             return f"point of {part.body}"
         if isinstance(part, Frame):
             return f"frame of {part.body}"
         if isinstance(part, Measure):
-            return f"{self.mechanism._describe(name).split()[0]} {part._between}"
+            return f"{type(part).__name__.lower()} {ends_text(part)}"
         return f"{part.type} joint" if isinstance(part, Joint) else "body"
 
     def coefficients(self, part: str, names: list[str], c: Coefficients) -> None:
@@ -319,7 +329,7 @@ def report(
             output.say("\n" + " ".join(prose.split()))
     u = mechanism.units
     output.say(f"\n{summary(mechanism)} Units: {u.length}, {u.mass}, {u.time}, {u.force}; angles in rad.")
-    if not mechanism._model.tree.open:
+    if not model_of(mechanism).tree.open:
         output.chapter("Mobility")
         output.say(f"\n{mechanism.mobility()}")
     builder = ReportBuilder(mechanism, configuration, output, chosen)
@@ -373,7 +383,7 @@ def report_data(
         "phi": plain_lists(coordinate_values(configuration)),
         "gravity": list(mechanism.gravity),
         "points": {p.name: plain_lists(configuration.value(p.name)) for p in mechanism.points},
-        "poses": {b.name: plain_lists(configuration._displacement(b.name)) for b in mechanism.bodies},
+        "poses": {b.name: plain_lists(displacement(configuration, b.name)) for b in mechanism.bodies},
         "frames": {f.name: plain_lists(configuration.pose(f.name).as_matrix()) for f in mechanism.frames},
         "rows": list(rows.rows) if rows else [],
         "row_units": [row_unit(mechanism, row) for row in rows.rows] if rows else [],
@@ -432,7 +442,7 @@ def default_outputs(mechanism: Mechanism) -> tuple[str, ...]:
     """
     held = {name for spring in mechanism.springs for name in spring.points}
     bodies = [p.body for p in mechanism.points if p.body != GROUND]
-    still = {b for b in bodies if mechanism._model.tree.frame[b] < 0}
+    still = {b for b in bodies if model_of(mechanism).tree.frame[b] < 0}
     moving = [p.name for p in mechanism.points if p.body not in still | {GROUND}]
     points = [name for name in moving if name not in held] or moving
     if points:
@@ -477,7 +487,7 @@ def _checked_coordinates(configuration: Configuration, wrt: str | Iterable[str] 
     if configuration.batch:
         message = f"`configuration` must be a single configuration, got a batch {configuration.batch}."
         raise InputError(message, key="configuration", got=configuration.batch)
-    configuration._require_solved("The report")
+    require_solved(configuration, "The report")
     if wrt is None:
         return None
     names = _unique_names(wrt, "wrt")

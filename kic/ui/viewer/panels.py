@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.description.units import row_unit
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
 from kic.ui.report.ranges import ANGLE_RANGE, LENGTH_RANGE_FACTOR
 from kic.ui.viewer.session import answer
@@ -129,7 +129,7 @@ class Panels:
             unit, factor = self.unit(name)
             slider.disabled = not np.isfinite(value)  # that of a spherical joint in a loop
             value = np.nan_to_num(value)
-            half = ANGLE_RANGE if unit == "deg" else LENGTH_RANGE_FACTOR * m._model.length
+            half = ANGLE_RANGE if unit == "deg" else LENGTH_RANGE_FACTOR * model_of(m).length
             low, high = (factor * x for x in limits.get(name, (value - half, value + half)))
             digits = _DIGITS - int(np.floor(np.log10(high - low)))
             step = 10.0**-digits
@@ -300,7 +300,7 @@ class Panels:
         self.session.apply(part, np.array(self.force.value), np.array(self.moment.value))
 
     def _add_changes(self) -> None:
-        step = 10.0 ** np.floor(np.log10(self.session.mechanism._model.length) - _DIGITS)
+        step = 10.0 ** np.floor(np.log10(model_of(self.session.mechanism).length) - _DIGITS)
         with self.gui.add_folder("Change", expand_by_default=False):
             self.pivot = self.gui.add_dropdown("Pivot", (NONE, *self.session.pivots()))
             self.place = self.gui.add_vector3(

@@ -17,7 +17,7 @@ from kic.description.validation import GROUND
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
 from kic.kinematics.outputs import XYZ
 from kic.kinematics.tree import ball_axes
-from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.configuration import Configuration, displacement, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import names_of
 from kic.numerics.linalg import null_space
@@ -128,7 +128,7 @@ class Session:
         m, held = self._holding()
         near, inputs = _of(m, self.configuration), self._inputs(wanted)
         rest = {name: near.value(name) for name in held.values()}
-        arm = self.mechanism._model.length
+        arm = model_of(self.mechanism).length
         if not all(_HELD_MIN * arm <= x <= _HELD_MAX * arm for x in rest.values()):
             self._held = ()  # the parts turned: place the points anew
             return self._solved(wanted)
@@ -148,7 +148,7 @@ class Session:
             }
             parts, held = list[Any](), dict[str, str]()
             for k, name in enumerate(names if joints.keys() >= set(names) else ()):
-                joint, length = joints[name], self.mechanism._model.length
+                joint, length = joints[name], model_of(self.mechanism).length
                 turning = self.configuration.coefficients(joint.name, order=1, wrt=self.drivers).G
                 axis = turning[:, self.drivers.index(name)]
                 arm = length * null_space(axis[None], 2)
@@ -204,7 +204,7 @@ class Session:
 
     def _without_spins(self, c: Configuration) -> np.ndarray:
         """Return joint positions and coordinates (K, n) that do not depend on spins of rods."""
-        length, columns = self.mechanism._model.length, list[np.ndarray]()
+        length, columns = model_of(self.mechanism).length, list[np.ndarray]()
         for joint in self.mechanism.joints:
             if joint.at is not None:
                 body = next(body for body in joint.bodies if body != GROUND)
@@ -225,7 +225,7 @@ class Session:
         rows = [f"{of}.{XYZ[k]}" for k in moving]
         share = np.linspace(0, 1, STEPS_PER_SIDE + 1)
         for k, name in enumerate(self.drivers):
-            half = ANGLE_RANGE if row_unit(m, name) == "rad" else LENGTH_RANGE_FACTOR * m._model.length
+            half = ANGLE_RANGE if row_unit(m, name) == "rad" else LENGTH_RANGE_FACTOR * model_of(m).length
             for step in (-half, half):
                 values = np.tile(start, (len(share), 1))
                 values[:, k] += step * share
@@ -299,7 +299,7 @@ class Session:
         if isinstance(found, str):  # its drivers cannot move it, such as in a singular configuration
             count, state = len(values), self.configuration.state
             return Configuration(
-                self.mechanism._model, (count,), np.tile(state, (count, 1)), np.zeros(count, bool)
+                model_of(self.mechanism), (count,), np.tile(state, (count, 1)), np.zeros(count, bool)
             )
         return found
 
@@ -316,7 +316,7 @@ class Session:
 
     def frame(self, body: str) -> np.ndarray:
         """Return the displacement (4, 4) of a body from the reference configuration."""
-        return np.eye(4) if body == GROUND else self.configuration._displacement(body)
+        return np.eye(4) if body == GROUND else displacement(self.configuration, body)
 
     def stopped(self) -> np.ndarray:
         """Return the positions (n, 3) of the drivers at a dead centre; none unless the motion is blocked."""
@@ -344,7 +344,7 @@ class Session:
     def _steps(self) -> np.ndarray:
         """Return the largest changes (M,) of the drivers in one step."""
         largest = {"rad": _STEP_ANGLE_MAX}
-        length = _STEP_LENGTH_FACTOR * self.mechanism._model.length
+        length = _STEP_LENGTH_FACTOR * model_of(self.mechanism).length
         return np.array([largest.get(row_unit(self.mechanism, name), length) for name in self.drivers])
 
     def _place(self, joint: Joint) -> np.ndarray:
@@ -416,8 +416,8 @@ class Session:
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the parts that can be dragged, the default output first."""
-        m = self.mechanism
-        names = [name for name in default_outputs(m) if name in m._parts]  # others are rows of a body
+        m, parts = self.mechanism, model_of(self.mechanism).parts
+        names = [name for name in default_outputs(m) if name in parts]  # others are rows of a body
         names += [p.name for p in m.points if p.body != GROUND]
         names += [f.name for f in m.frames if f.body != GROUND] + [
             b.name for b in m.bodies if b.reference is not None
@@ -430,7 +430,7 @@ class Session:
         The drivers follow by the smallest change. Rotations count if `turn` is True and the part is a body
         or a frame. `blocked` is True if the drivers stop at a dead centre before the nearest configuration.
         """
-        length = self.mechanism._model.length
+        length = model_of(self.mechanism).length
         turn = turn and self._turns(part)
         rows = [f"{part}.{x}" for x in (*XYZ, *(("wx", "wy", "wz") if turn else ()))]
         scale = np.array([1.0] * 3 + [length] * (len(rows) - 3))
@@ -473,9 +473,9 @@ class Session:
 
 def _of(m: Mechanism, c: Configuration) -> Configuration:
     """Convert configurations to a mechanism with the same tree."""
-    if model_of(c) is m._model:
+    if model_of(c) is model_of(m):
         return c
-    return Configuration(m._model, c.batch, np.reshape(c.state, (-1, c.state.shape[-1])), c.ok)
+    return Configuration(model_of(m), c.batch, np.reshape(c.state, (-1, c.state.shape[-1])), c.ok)
 
 
 def answer(ask: Callable[[], Any]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.description.validation import GROUND
 from kic.kinematics.tree import frame_axes
-from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.configuration import Configuration, displacements
 from kic.plotting.diagram import KinematicDiagram, Mark, move_marks
 from kic.plotting.figures import BLUE, GREEN, PURPLE, VERMILION
 from kic.plotting.scene import Scene, body_order
@@ -317,13 +317,6 @@ class SolidScene:
     def links(self, displacements: Mapping[str, np.ndarray]) -> list[Solid]:
         """Return the solids that connect several bodies, given the displacements (4, 4) of all bodies."""
         return self._symbols.solids(move_marks(self._links, displacements))
-
-
-def displacements(configuration: Configuration) -> dict[str, np.ndarray]:
-    """Return the displacements (..., 4, 4) of ground and all bodies from the reference configuration."""
-    bodies = model_of(configuration).description.bodies
-    ground = np.broadcast_to(np.eye(4), (*configuration.batch, 4, 4))
-    return {GROUND: ground} | {body.name: configuration._displacement(body.name) for body in bodies}
 
 
 def joined_meshes(meshes: Sequence[Mesh]) -> Mesh:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.joint_forces.joint_forces import JointForces
+from kic.description.description import find_part
 from kic.errors import invalid
-from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.configuration import Configuration, displacements, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import names_of, positive
 from kic.numerics.files import atomic_write, file_name
@@ -28,7 +29,7 @@ from kic.tasks.operational_space.ellipsoids import Ellipsoid
 from kic.ui.viewer.panels import NONE, Panels, as_html
 from kic.ui.viewer.server import PORT, VISER, Page, serve, stop
 from kic.ui.viewer.session import Session, answer
-from kic.ui.viewer.solids import BALL, Solid, SolidScene, displacements
+from kic.ui.viewer.solids import BALL, Solid, SolidScene
 from kic.ui.viewer.visuals import visual_parts
 
 _BLUE = (0, 114, 178)
@@ -398,7 +399,7 @@ def open_viewer(
     if not isinstance(motion, Configuration) or motion.batch:
         frames, t = motion_frames(motion, fps, positive("speed", speed))
     for name in traces:
-        model_of(frames).description._part(name, *PLACED)
+        find_part(model_of(frames).description, name, *PLACED)
     several = isinstance(meshes, Iterable) and not isinstance(meshes, str | bytes)
     folders: list[Any] = list(meshes) if several else [meshes]  # type: ignore[arg-type]
     named = [os.path.expanduser(one) if isinstance(one, str | os.PathLike) else "" for one in folders]

@@ -11,12 +11,13 @@ from raising import raises, refuses
 from sampling import derivative, mismatch, random_body, random_tree
 
 import kic
+from kic.mechanism.configuration import displacement
 
 
 def energy(c) -> float:
     """Potential energy of gravity."""
     m = c._model.description
-    heights = [b.mass * (c._displacement(b.name) @ [*b.com, 1.0])[:3] for b in m.bodies if b.mass]
+    heights = [b.mass * (displacement(c, b.name) @ [*b.com, 1.0])[:3] for b in m.bodies if b.mass]
     heights += [p.mass * c.value(p.name) for p in m.points if p.mass]
     return float(-np.sum(heights, axis=0) @ m.gravity)
 

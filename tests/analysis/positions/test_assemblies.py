@@ -8,7 +8,8 @@ from raising import refuses
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.mechanism.configuration import Configuration
+from kic.description.description import find_part
+from kic.mechanism.configuration import Configuration, displacement
 
 ARM = kic.load("puma560")
 TWO = kic.load("horn-two-link")
@@ -35,7 +36,7 @@ def test_the_eight_configurations_of_an_arm_with_a_spherical_wrist(seed: int) ->
     assert found.configuration.batch == (8,)
     assert found.counts.sum() <= found.starts == 128
     assert not found.singular.any()
-    assert np.abs(found.configuration._displacement("link6") - c._displacement("link6")).max() < 1e-12
+    assert np.abs(displacement(found.configuration, "link6") - displacement(c, "link6")).max() < 1e-12
     # the known one is among them; each has its turned wrist beside it
     off = np.abs(wrapped(found.configuration._phi - phi)).max(axis=1)
     assert off.min() < 1e-10
@@ -123,7 +124,7 @@ def test_assemblies_of_closed_mechanisms() -> None:
         assert found.configuration.batch == (2,)
         assert found.configuration.value("A") == pytest.approx([angle] * 2, abs=1e-13)
         # the two are mirror images in the line from B to D: transmission angles of opposite sign
-        at = {k: np.array(m._model.description._part(k).at) for k in "BCD"}
+        at = {k: np.array(find_part(m._model.description, k).at) for k in "BCD"}
         arms = [
             found.configuration.pose(body).rotation.apply(at[k] - at["C"])
             for body, k in (("coupler", "B"), ("rocker", "D"))
@@ -150,7 +151,7 @@ def test_assemblies_of_closed_mechanisms() -> None:
     pose = RigidTransform.from_components([0.1, 0.05, 0.0], Rotation.from_rotvec([0, 0, 0.1]))
     eight = m.assembly_modes({"platform": pose})
     assert eight.configuration.batch == (8,)
-    assert np.abs(eight.configuration._displacement("platform") - pose.as_matrix()).max() < 1e-12
+    assert np.abs(displacement(eight.configuration, "platform") - pose.as_matrix()).max() < 1e-12
     # limits of a cut joint are looked at as well
     assert m.mobility().cuts == ("C2", "C3")
     some = m.assembly_modes(
@@ -173,7 +174,7 @@ def test_every_configuration_found_is_closed() -> None:
         closure.rows(found.configuration._states)[0],
     )
     assert np.abs(miss).max() < 1e-12
-    poses = found.configuration._displacement("platform")
+    poses = displacement(found.configuration, "platform")
     assert np.abs(poses[0] - np.eye(4)).max() < 1e-9  # the drawing comes first
     apart = np.abs(poses[:, None] - poses).max(axis=(-1, -2)) + np.eye(len(poses))
     states = np.abs(wrapped(found.configuration.state[:, None] - found.configuration.state)).max(
@@ -207,7 +208,7 @@ def test_fewer_inputs_than_dof_raise() -> None:
     refuses(lambda: m.assembly_modes({"link7": c.pose("link7")}), mobility=7, count=6)
     first = c.coordinates[2]
     found = m.assembly_modes({"link7": c.pose("link7"), first: 0.5})
-    assert np.abs(found.configuration._displacement("link7") - c._displacement("link7")).max() < 1e-12
+    assert np.abs(displacement(found.configuration, "link7") - displacement(c, "link7")).max() < 1e-12
     assert found.configuration.value(first) == pytest.approx([0.5] * len(found.counts), abs=1e-13)
     assert np.abs(wrapped(found.configuration._phi - c._phi)).max(axis=1).min() < 1e-9
 
@@ -222,7 +223,7 @@ def test_places_of_a_body_among_configurations() -> None:
     count = int(number.max()) + 1
     assert 1 < count < len(found.counts)
     assert sorted(set(number.tolist())) == list(range(count))
-    T = found.configuration._displacement("platform")
+    T = displacement(found.configuration, "platform")
     apart = np.abs(T[:, None] - T[None]).max(axis=(2, 3))
     np.testing.assert_array_equal(apart < 1e-4, number[:, None] == number)
     # bodies of a leg that folds over have more places than the platform

@@ -8,7 +8,7 @@ from raising import refuses
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 
 TWO = kic.load("horn-two-link")
 ARM = kic.load("puma560")
@@ -94,8 +94,8 @@ def test_eight_branches_of_an_arm_along_a_path() -> None:
     assert found.configuration.batch == (8, 12)
     assert found.configuration.ok.all()
     assert found.continued[:, 1:].all()
-    poses = found.configuration._displacement("link6")
-    assert np.abs(poses - c._displacement("link6")).max() < 1e-11
+    poses = displacement(found.configuration, "link6")
+    assert np.abs(poses - displacement(c, "link6")).max() < 1e-11
     off = np.abs(np.exp(1j * found.configuration._phi) - np.exp(1j * along)).max(axis=-1)
     own = int(np.argmin(off[:, 0]))
     assert off[own].max() < 1e-9  # the motion itself is one of the slices
@@ -143,7 +143,7 @@ def test_a_branch_missed_at_one_member_is_continued_there() -> None:
     assert found.configuration.batch == (8, 5)
     assert found.configuration.ok.all()
     assert found.continued[:, 1:].all()
-    assert np.abs(found.configuration._displacement("platform") - pose.as_matrix()).max() < 1e-11
+    assert np.abs(displacement(found.configuration, "platform") - pose.as_matrix()).max() < 1e-11
 
 
 def test_a_branch_that_ends_leaves_its_slice_to_another() -> None:

@@ -10,7 +10,8 @@ from raising import raises, refuses
 from scipy.spatial.transform import RigidTransform, Rotation
 
 import kic
-from kic.mechanism.configuration import Configuration
+from kic.description.description import find_part
+from kic.mechanism.configuration import Configuration, displacement
 
 
 def crank_angles() -> np.ndarray:
@@ -202,7 +203,7 @@ def test_fichter_s_singularity(count: int, near: float) -> None:
     c = m.path({"platform": RigidTransform.from_rotation(Rotation.from_rotvec(angle[:, None] * [0, 0, 1]))})
     (one,) = c.singularities()
     assert one.kind == "inputs"
-    turned = Rotation.from_matrix(one.configuration._displacement("platform")[:3, :3]).as_rotvec()
+    turned = Rotation.from_matrix(displacement(one.configuration, "platform")[:3, :3]).as_rotvec()
     assert_allclose(turned, [0, 0, np.pi / 2], rtol=0, atol=near)
     assert one.measure < 1e-12
     assert max(abs(one.motion[f"L{k}"]) for k in range(1, 7)) < 1e-12
@@ -310,7 +311,7 @@ def test_a_path_of_poses_ends_on_the_path() -> None:
     m = kic.load("puma560")
     near = m.at([0.3, 0.5, -2.2, 0.7, 0.8, -0.4])
     begin = near.pose("link6")
-    point = np.array(m._part("link6", "bodies").reference)
+    point = np.array(find_part(m, "link6", "bodies").reference)
     t = np.linspace(0, 1, 31)[:, None]
     turn = Rotation.from_rotvec(t * [0.1, 0.2, 0.3])
     place = begin.apply(point)

@@ -13,11 +13,11 @@ from raising import raises, refuses
 from sampling import STEP, check_orders, mismatch, stepped
 
 import kic
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, displacement
 
 
 def place(c: Configuration, body: str) -> np.ndarray:
-    return np.eye(4) if body == "ground" else c._displacement(body)
+    return np.eye(4) if body == "ground" else displacement(c, body)
 
 
 def lever(T: np.ndarray, at: object) -> np.ndarray:
@@ -378,7 +378,7 @@ def test_fingers_that_are_open_or_closed_chains(closed: bool) -> None:
     a = c.coefficients("disc", order=2, wrt=g.coordinates).acceleration(qd, qdd)
     F = motion.contact_force.sum(axis=0)
     assert np.abs(F - [0.5 * a[0], 0.5 * (a[1] + 9.81), 0]).max() < 1e-11
-    arm = g.point - c._displacement("disc")[:3, :3] @ [0, 0.7, 0] - c._displacement("disc")[:3, 3]
+    arm = g.point - displacement(c, "disc")[:3, :3] @ [0, 0.7, 0] - displacement(c, "disc")[:3, 3]
     assert np.cross(arm, motion.contact_force)[:, 2].sum() == pytest.approx(0.002 * a[5], abs=1e-11)
     whole = c.dynamics(wrt=list(g.coordinates)).inverse_dynamics(qd, qdd)
     seen = c.coefficients(motors, order=1, wrt=list(g.coordinates)).G.T @ motion.effort

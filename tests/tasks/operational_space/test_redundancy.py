@@ -727,4 +727,4 @@ def test_scratch_is_that_of_the_kernel() -> None:
 
     for name, task in TASKS.items():
         f = RedundancyTask(kic.load(name)._model, task.split())
-        assert f._scratch == resolution.scratch_places(len(f.coordinates), len(f.names))[-1]
+        assert f.scratch == resolution.scratch_places(len(f.coordinates), len(f.names))[-1]

@@ -20,6 +20,7 @@ from representative_models import OTHER_MODELS
 
 import kic
 from kic.description.units import coordinate_units
+from kic.mechanism.configuration import displacement
 from kic.ui.cli.main import _with_option_names, main
 from kic.ui.report.report import report, report_data, summary
 
@@ -532,7 +533,7 @@ def test_json_is_exact(name, order):
     for point in m.points:
         assert np.array_equal(d["points"][point.name], c.value(point.name))
     for body in m.bodies:
-        assert np.array_equal(d["poses"][body.name], c._displacement(body.name))
+        assert np.array_equal(d["poses"][body.name], displacement(c, body.name))
     assert d["gravity"] == list(m.gravity)
     assert d["dof"] == m.dof
     assert d["units"] == {"length": "m", "mass": "kg", "time": "s", "force": "N", "angle": "rad"}

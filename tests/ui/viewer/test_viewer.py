@@ -24,12 +24,12 @@ from scipy.spatial.transform import Rotation
 
 import kic
 from kic.description.units import row_unit
-from kic.mechanism.configuration import model_of
+from kic.mechanism.configuration import displacements, model_of
 from kic.numerics.rotations import quaternion_from_vector
 from kic.ui.cli.main import main
 from kic.ui.report.ranges import there_and_back
 from kic.ui.viewer.session import Session
-from kic.ui.viewer.solids import SolidScene, displacements
+from kic.ui.viewer.solids import SolidScene
 from kic.ui.viewer.visuals import Folders, visual_parts
 
 SHOWN = ["four-bar", "gough-stewart", "panda", "scotch-yoke", "quadruped", "geared-five-bar", "bevel-wrist"]
