@@ -11,6 +11,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -137,6 +138,54 @@ def calls_upward() -> Iterator[str]:
 @pytest.mark.slow
 def test_no_module_calls_higher_layers() -> None:
     assert set(calls_upward()) == BY_NAME
+
+
+# private names of other packages that wings read, and how often; the list can only shrink
+REACHES = {
+    ("io", "_describe"): 2,
+    ("io", "_label"): 1,
+    ("io", "_shafts"): 4,
+    ("io", "_terms"): 4,
+    ("analysis", "_aims"): 1,
+    ("analysis", "_prepared"): 1,
+    ("tasks", "_model"): 1,
+    ("ui", "_terms"): 1,
+}
+# of named tuples
+DOCUMENTED = {"_replace", "_asdict", "_fields", "_make"}
+# of the core, although wings have attributes with the same names
+OF_CORE = {"_model", "_states"}
+
+
+def is_own(node: ast.AST) -> bool:
+    """Return True for an object in its own methods."""
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def private_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of functions, classes, fields and attributes that a module defines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node.value):
+            yield node.attr
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__":
+            yield from ast.literal_eval(node.value)
+
+
+def reaches(wing: str) -> Iterator[str]:
+    """Yield the private attributes of other packages that a wing reads."""
+    trees = [module(p) for p in paths() if p.relative_to(ROOT).parts[0] == wing]
+    known = {name for tree in trees for name in private_names(tree)} - OF_CORE | DOCUMENTED
+    for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)):
+        if re.match("_[^_]", node.attr) and node.attr not in known and not is_own(node.value):
+            yield node.attr
+
+
+def test_wings_reach_the_core_by_its_documented_names() -> None:
+    assert Counter((wing, name) for wing in wings() for name in reaches(wing)) == REACHES
 
 
 def registered() -> Iterator[tuple[str, str, str, str]]:
