@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 import kic
-from kic.mechanism.configuration import displacement
 
 Parts = dict[str, Any]
 
@@ -175,7 +174,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     ),
     "value": lambda s: {name: s.c.value(name) for name in s.of[:1] + s.q},
     "pose": lambda s: s.c.pose(s.of[1]).as_matrix(),
-    "displacement": lambda s: displacement(s.c, s.of[1]),
+    "displacement": lambda s: s.c._pose(s.of[1]),
     "euler": lambda s: s.c.value(f"{s.of[1]}.euler_xyz"),
     "coefficients/1": lambda s: coefficients(s.c, s.of, 1),
     "coefficients/2": lambda s: coefficients(s.c, s.of, 2),
