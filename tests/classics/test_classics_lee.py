@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from classic_arms import BATCHES, generic_revolute_arm, random_puma
-from raising import raises, refuses
+from raising import refuses
 from sampling import STEP, random_tree, solved
 
 import kic
@@ -423,40 +423,12 @@ def test_summaries(motion) -> None:
         assert "<table>" in shown._repr_html_()
 
 
-def test_invalid_split_arguments_raise() -> None:
-    m = kic.load("lee-puma")
-    arm = split(m.at([0.3] * 6))
-    refuses(lambda: split(m), key="configuration")
-    refuses(lambda: arm.without("D_rto"), kic.UnknownNameError, candidates=PARTS)
-    refuses(lambda: arm.without(3), key="part", got=3)
-
-
-def test_invalid_split_arrays_raise() -> None:
-    m = kic.load("lee-puma")
-    refuses(lambda: split(m.at([0.3] * 6)).H_tran([1.0, 2.0]), key="qd")
-    refuses(lambda: split(m.at(np.zeros((3, 6)))).H_rot(np.ones((2, 6))), batches={"model": (3,), "qd": (2,)})
-    with raises(kic.InputError, key="motion", got=(0,)):
-        split(m.at(np.zeros((0, 6)))).effort_deviation(np.ones(6), np.ones(6))
-
-
-def test_invalid_simplifications_raise() -> None:
-    arm = split(kic.load("lee-puma").at([0.3] * 6))
-    for n_major in (0, 7, True, 2.5):
-        refuses(lambda n_major=n_major: arm.simplified(n_major), key="n_major")
-
-
 @pytest.mark.parametrize("method", TABLE_1)
 @pytest.mark.parametrize("n", range(1, 8))
 def test_table_1(method: str, n: int) -> None:
     printed = {name.lower(): of for name, of in DATA["operation_counts"].items()}
     expected = printed[method.lower()]["values"][str(n)]
     assert table_1(method, n) == (expected["mult"], expected["add"])
-
-
-def test_invalid_table_1_arguments_raise() -> None:
-    refuses(lambda: table_1("Kane", 3), key="method")
-    for n_joints in (0, -1, 2.0, True, "3"):
-        refuses(lambda n_joints=n_joints: table_1("Newton-Euler", n_joints), key="n_joints")
 
 
 def test_counting_scalar_counts_an_expression() -> None:
@@ -569,15 +541,6 @@ def test_counts_grow_with_the_order() -> None:
     closed = kic.load("five-bar")
     assert count_operations(closed, dynamics="inertia").products > 0
     assert count_operations(kic.load("gough-stewart"), of="eye").roots >= 1  # normalisation of a quaternion
-
-
-def test_invalid_count_arguments_raise() -> None:
-    m = kic.load("lee-puma")
-    refuses(lambda: count_operations(m.at([0.0] * 6), of="hand"), key="mechanism")
-    for dynamics in ("torque", np.array([1, 0])):
-        refuses(lambda dynamics=dynamics: count_operations(m, dynamics=dynamics), key="dynamics")
-    refuses(lambda: count_operations(m))
-    refuses(lambda: count_operations(m, of="hnad"), kic.UnknownNameError, name="hnad")
 
 
 def test_count_with_dependent_closure_equations_raises() -> None:

@@ -620,8 +620,6 @@ def test_decoupling_angles() -> None:
     for l1, l2 in ((1.0, 1.5), (0.2, 0.3), (0.7, 1.05)):
         assert TwoLink(l1, l2).decoupling_angles().tolist() == [np.pi, np.pi]
     refuses(lambda: TwoLink(1.0, 1.5 + 1e-12).decoupling_angles(), kic.ConfigurationError)
-    with raises(kic.ConfigurationError, key="l2", cosine=pytest.approx(-1.2)):
-        TwoLink(1.0, 1.8).decoupling_angles()
     fine = np.linspace(-np.pi, np.pi, 400)
     coupled = TwoLink(1.0, 1.8, 1.0, 1.0).dynamics(np.stack([0 * fine, fine], -1)).I[:, 0, 1]
     assert (coupled > 0).all()
@@ -739,8 +737,6 @@ def test_unreachable_targets_raise() -> None:
     )
     assert error.failed == [()]
     close(error.radius, [1.3])
-    with raises(kic.ConfigurationError, key="tip", radius=[pytest.approx(0.1)]):
-        ARM.inverse_kinematics([0.0, 0.1])
     with raises(kic.ConfigurationError, key="tip") as caught:
         ARM.inverse_kinematics([[[0.5, 0.5]], [[2.0, 0.0]], [[0.0, 0.0]]])
     error = caught.value
@@ -748,14 +744,6 @@ def test_unreachable_targets_raise() -> None:
     assert len(error.reasons) == 2
     close(error.radius, [2.0, 0.0])
     close(error.branches[:, 0, 0], ARM.inverse_kinematics([0.5, 0.5]))
-    with raises(kic.ConfigurationError, key="tip", radius=[0.0]):
-        TwoLink(1, 1).inverse_kinematics([0.0, 0.0])
-    with raises(kic.ConfigurationError, key="tip", radius=[pytest.approx(2.5)]):
-        THREE.inverse_kinematics([3.0, 0.0, 0.0])
-    with raises(kic.ConfigurationError, key="tip", radius=[0.0]):
-        THREE.inverse_kinematics([0.5, 0.0, 0.0])
-    with raises(kic.ConfigurationError, key="tip", failed=[(0,), (1,), (2,)]):
-        ARM.inverse_kinematics(np.full((3, 2), 5.0))
 
 
 def test_default_gravity_is_zero() -> None:

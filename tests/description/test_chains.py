@@ -141,10 +141,3 @@ def test_a_chain_must_be_unique(case: str) -> None:
     through, numbers = ERRORS[case]
     with raises(kic.InputError, **numbers):
         kic.load("gough-stewart").chain("platform", through=through or None)
-
-
-def test_names_of_a_chain() -> None:
-    m = kic.load("gough-stewart")
-    for tip, through in (("U1", "U1"), ("nope", None), ("platform", "nope"), ("platform", ["U1", "nope"])):
-        with raises(kic.UnknownNameError):
-            m.chain(tip, through=through)

@@ -68,9 +68,3 @@ def test_operational_space_with_armature(pair):
     found = c.operational_space(task)
     inverse = np.linalg.inv(by_motors.dynamics(motors=True).I)[0, 0]
     assert abs(1 / inverse - found.Lambda[0, 0]) < 1e-12 * abs(found.Lambda[0, 0])
-
-
-def test_armature_must_not_be_negative():
-    with pytest.raises(kic.ModelError) as caught:
-        kic.Joint("A", "revolute", ("ground", "a"), at=(0, 0, 0), axis=(0, 0, 1), armature=-1.0)
-    assert caught.value.key == "armature"

@@ -161,10 +161,6 @@ def test_chosen_outputs_need_fewer_operations() -> None:
     same(inertia(state)["I"], whole(state)["I"])
     closed = m.export.motion(["tool", "wrist"], outputs=["tool.jerk", "wrist.value"]).to_numpy()
     assert [*closed.outputs] == ["tool.jerk", "wrist.value", "guard"]
-    with raises(kic.UnknownNameError, name="J", candidates=("I", "P", "load", "damping")):
-        m.export.dynamics(outputs=["I", "J"]).to_numpy()
-    with raises(kic.UnknownNameError, name="q", candidates=()):
-        m.export.position(outputs="q").to_numpy()
 
 
 PARAMETERS = {
@@ -438,10 +434,6 @@ def test_jax_callback_of_a_large_mechanism(jax: Any) -> None:
     ):
         with raises(kic.InputError, key=key):
             m.export.coefficients("platform", **wrong).to_jax(callback=True)
-    with raises(kic.InputError, key="callback"):
-        m.export.coefficients("platform").to_jax(callback=1.5)
-    with raises(kic.InputError, key="callback"):
-        m.export.dynamics().to_jax(callback=True)
 
 
 def test_torch() -> None:
@@ -502,59 +494,12 @@ def test_sympy_gives_the_equations_of_a_double_pendulum() -> None:
     assert sympy.simplify(d["load"][1] - g * half * sympy.cos(s + e)) == 0
 
 
-def test_invalid_arguments() -> None:
+def test_closed_inputs_and_names_of_functions() -> None:
     m = kic.load("five-bar")
-    with pytest.raises(TypeError, match=r"resolve_redundancy\(\) has no argument `damping`"):
-        m.export.resolve_redundancy("tip.x", damping=0.1)
-    with pytest.raises(TypeError, match=r"coefficients\(\) needs `of`"):
-        m.export.coefficients()
-    with pytest.raises(TypeError, match=r"dynamics\(\) has no argument `order`"):
-        m.export.dynamics(order=2)
-    with raises(kic.InputError, key="near"):
-        m.export.dynamics(near=m.path({"A": [1.2, 1.3], "E": [1.5, 1.5]})).to_c()
-    with raises(kic.InputError, key="near"):
-        m.export.dynamics(near=kic.load("four-bar").at()).to_c()
-    with raises(kic.InputError, key="parameters", name="elbow.axis.rx"):
-        kic.load("puma560").export.dynamics(parameters="elbow.axis.rx").to_c()
-    with raises(
-        kic.InputError, key="parameters", name="crank.mass"
-    ):  # a massless body is no row of the tables
-        m.export.dynamics(parameters="crank.mass").to_c()
-    with raises(kic.UnknownNameError):
-        m.export.dynamics(parameters="link9.mass").to_c()
-    with raises(kic.InputError, key="close"):
-        m.export.dynamics(close=True).to_sympy()
-    f = m.export.inverse_dynamics().to_numpy()
-    with raises(kic.InputError, key="qd"):
-        f(m.at().state)
-    with raises(kic.InputError, key="qd"):
-        f(m.at().state, [1.0, 2.0, 3.0], [0.0, 0.0])
-    with raises(kic.InputError, key="q") as caught:
-        f(q=[1.2, 1.6], qd=[1.0, 2.0], qdd=[0.0, 0.0])
-    assert str(caught.value).endswith("or export with close=True, which takes coordinates `q`.")
     closed = m.export.inverse_dynamics(close=True).to_numpy()  # as it says
     assert np.isfinite(closed(q=[1.2, 1.6], qd=[1.0, 2.0], qdd=[0.0, 0.0])["effort"]).all()
-    with raises(kic.InputError):
-        f(m.at().state, [1.0, 2.0], [0.0, 0.0], [1.0])
-    with raises(kic.InputError, batches={"state": (), "qd": (2,), "qdd": (3,)}):
-        f(m.at().state, np.zeros((2, 2)), np.zeros((3, 2)))
-    with raises(kic.InputError, key="parameters", got=("coupler.mass",)):
-        m.export.dynamics(parameters=["coupler.mass", "gravity.y", "coupler.mass"]).to_numpy()
-    with raises(kic.InputError, key="parameters", got="A.axis.x") as caught:
-        m.export.dynamics(parameters="A.axis.x").to_numpy()
-    assert "directions" in str(caught.value)
-    with raises(kic.InputError, key="parameters", got="B.at.x"):  # the loop closes for one dimension only
-        kic.load("bennett").export.dynamics(parameters="B.at.x").to_numpy()
-    for close, steps in ((False, "x"), (False, 0), (False, 3), (True, "x"), (True, 0)):
-        with raises(kic.InputError, key="steps"):
-            m.export.dynamics(close=close, steps=steps).to_numpy()
-    for name in (5, "", "two words", "2r"):
-        with raises(kic.InputError, key="name", got=name):
-            m.export.dynamics(name=name).to_numpy()
     assert m.export.dynamics(name="arm.left-1").to_numpy().name == "arm_left_1"
     assert m.export.dynamics(name="dof").to_c().name == "dof"
-    with pytest.raises(TypeError, match=r"Call Exports.dynamics\(\*, wrt, loads, near, parameters, close,"):
-        m.export.dynamics(odd=1)
 
 
 def test_one_number_is_an_array_of_size_one() -> None:
@@ -585,9 +530,6 @@ def test_files_that_cannot_be_written(tmp_path: Path) -> None:
     for place in (file, file / "below"):
         with raises(kic.FileError, path=place):
             code.save(place)
-    for wrong in (None, "", 3):
-        with raises(kic.FileError, key="directory"):
-            code.save(wrong)  # type: ignore[arg-type]
     (tmp_path / f"{code.name}.c").mkdir()
     with raises(kic.FileError, path=tmp_path / f"{code.name}.c"):
         code.save(tmp_path)

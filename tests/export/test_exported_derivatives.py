@@ -185,23 +185,6 @@ def test_chords_of_casadi(name: str) -> None:
             assert rootfinder is None or not np.isfinite(x[2]).any()
 
 
-def test_invalid_arguments() -> None:
-    m = kic.load("five-bar")
-    for derivatives in (3, -1, 1.0, True, "x"):
-        with raises(kic.InputError, key="derivatives"):
-            m.export.inverse_dynamics(close=True, derivatives=derivatives).to_numpy()
-    with raises(kic.InputError, key="derivatives"):
-        m.export.inverse_dynamics(derivatives=1).to_numpy()
-    with raises(kic.InputError, key="derivatives"):
-        m.export.inverse_dynamics(close="equations", derivatives=1).to_numpy()
-    with raises(kic.InputError, key="derivatives"):
-        m.export.dynamics(close=True, derivatives=1, loads=False).to_numpy()
-    with raises(kic.InputError, key="derivatives"):
-        m.export.position(derivatives=1).to_numpy()
-    with raises(kic.InputError, key="steps"):
-        m.export.inverse_dynamics(close="equations", steps=3).to_numpy()
-
-
 @pytest.mark.slow_for("options0")
 @needs_compiler
 @pytest.mark.parametrize("options", [{"close": True, "derivatives": 2}, {"close": "equations"}])

@@ -205,8 +205,6 @@ def test_maps_that_no_file_can_express(tmp_path) -> None:
     with raises(kic.ModelError, key="polynomials", name="B"):
         kic.to_mjcf(BAR, polynomials=[exported(), exported(degree=3)])
     with raises(kic.InputError, key="polynomials"):
-        kic.to_mjcf(BAR, polynomials="B")
-    with raises(kic.InputError, key="polynomials"):
         BAR.save(tmp_path / "bar.toml", polynomials=exported())
     # one that is a motor elsewhere, and limits without the reference configuration
     with raises(kic.ModelError, key="polynomials", name="B"):

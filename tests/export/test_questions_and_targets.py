@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -161,13 +160,6 @@ def test_motions_of_little_mass(height: float) -> None:
     assert np.abs(found - known).max() <= 1e-14 / height**2 * np.abs(known).max()
 
 
-@pytest.mark.parametrize("question", ["operational_space", "resolve_redundancy"])
-def test_rows_that_do_not_move_raise(question: str) -> None:
-    m = kic.load("horn-two-link")
-    with raises(kic.InputError, key="of"):
-        getattr(m.export, question)(["tip.x", "tip.z"], near=m.at([0.3, 0.5])).to_numpy()
-
-
 def test_maps_on_a_box_equal_configurations() -> None:
     """Axes have the order of the coordinates, whatever that of `limits`."""
     m = MECHANISMS["five-bar"][0]()
@@ -189,25 +181,3 @@ def test_symbols_of_two_inputs_must_differ() -> None:
     m = m.replace(joints=[first, replace(second, name=f"{first.name}_d")], coordinates=None)
     with raises(kic.InputError, names=(f"{first.name}_d",)):
         m.export.inverse_dynamics().to_sympy()
-
-
-@pytest.mark.parametrize(
-    ("given", "key", "message"),
-    [
-        (
-            {"q": [1.2], "qd": [1.0], "qdd": [0.0]},
-            "q",
-            "`f` has no input `q`. Its inputs are state, qd, qdd. Give",
-        ),
-        ({"qd": [1.0]}, "state", "`state` must be given to `f`. Its inputs are state, qd, qdd"),
-        ({"state": 0.0, "qd": [1.0], "qdd": [0.0], "out": 1}, "out", "`f` has no input `out`. Its inputs"),
-    ],
-)
-def test_wrong_inputs_are_named(given: dict[str, Any], key: str, message: str) -> None:
-    f = kic.load("four-bar").export.inverse_dynamics(name="f").to_numpy()
-    with pytest.raises(kic.InputError, match=f"^{re.escape(message)}") as caught:
-        f(**given)
-    assert caught.value.numbers["key"] == key
-    state = kic.load("four-bar").at().state
-    with pytest.raises(kic.InputError, match=r"^`f` got `state` twice, by position and by name\."):
-        f(state, state=state)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from raising import raises, refuses
 from scipy.spatial.transform import RigidTransform, Rotation
 
-import kic
 from kic import linkages
 
 EPS = np.finfo(float).eps
@@ -89,20 +87,8 @@ def test_four_bars_have_their_lengths(kind, branch):
     assert abs(complex(*c.value("tip")[:2]) - tip) < 1e-11
 
 
-def test_change_points_and_lengths_that_do_not_close():
+def test_change_point():
     assert linkages.four_bar_motion(ground=2, crank=1, coupler=2, rocker=1).type == "change-point"
-    for call in (
-        lambda: linkages.four_bar(ground=10, crank=1, coupler=2, rocker=3),
-        lambda: linkages.four_bar(ground=4, crank=-1, coupler=3, rocker=3),
-        lambda: linkages.four_bar(ground=4, crank=2, coupler=1.5, rocker=2, angle=3.0),
-        lambda: linkages.slider_crank(crank=1, rod=0.5, angle=1.5),
-        lambda: linkages.five_bar(ground=5.0, proximal=1.0, distal=1.0),
-        lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5),
-        lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5, leg_length=0.1),
-        lambda: linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.2, forearm=0.1),
-        lambda: linkages.slider_crank(crank=1.0, rod=2.0, masses={"wheel": 1.0}),
-    ):
-        refuses(call)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.03])
@@ -178,16 +164,3 @@ def test_delta_follows_its_closed_form():
     low = linkages.delta(base_radius=R, platform_radius=r, arm=a, forearm=p, height=0.62)
     assert abs(low.at().value("tip.z") + 0.62) < 10 * EPS
     assert np.abs(low.at({"tip": [0, 0, -0.62]})._phi - low.at()._phi).max() < 1e-10
-
-
-def test_one_of_two_lengths_reports_both():
-    for call, got in (
-        (lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5), "height=None, leg_length=None"),
-        (
-            lambda: linkages.stewart(base_radius=1.0, platform_radius=0.5, height=0.9, leg_length=1.0),
-            "height=0.9, leg_length=1.0",
-        ),
-    ):
-        refuses(call, key="height", got=got)
-    with raises(kic.InputError, key="angle", got="angle=0.4, height=0.5"):
-        linkages.delta(base_radius=0.2, platform_radius=0.05, arm=0.26, forearm=0.65, angle=0.4, height=0.5)

@@ -470,14 +470,6 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     refuses(lambda: kic.load(tmp_path), kic.ModelFileError, errno=21)
     refuses(lambda: kic.load("x" * 300 + ".toml"), kic.ModelFileError, errno=36)
     refuses(lambda: kic.load("a\0b.toml"), kic.ModelFileError, path=Path("a\0b.toml"))
-    with pytest.raises(
-        kic.UnknownNameError, match=r"No shipped model 'puma506' in 'kic'\. Did you mean 'puma560'\?"
-    ) as caught:
-        kic.load("puma506")
-    assert caught.value.name == "puma506"
-    assert caught.value.candidates == kic.model_names()
-    for name in ("", "PUMA560", "x" * 300, "a\0b", "ground"):
-        refuses(lambda name=name: kic.load(name), kic.UnknownNameError, name=name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.stl").write_text("solid part")
     with pytest.raises(kic.ModelFileError, match=r"part\.stl: is not TOML: .* end in \.toml, "):
@@ -487,8 +479,6 @@ def test_missing_files_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         kic.ModelFileError, match=r"run\.npz: is a zip archive.* kic\.results\.Simulation\.load reads"
     ):
         kic.load("run.npz")
-    for nothing in (5, None, b"puma560", ["puma560"], kic):
-        refuses(lambda nothing=nothing: kic.load(nothing), key="model")
 
 
 def test_missing_suffix_of_a_local_file_is_suggested(tmp_path: Path, monkeypatch) -> None:

@@ -137,5 +137,3 @@ def test_compiled_stages_raise_errors_of_functions() -> None:
     with pytest.raises(ZeroDivisionError, match="of the user") as caught:
         m.simulate(SPACING, near=m.at(), effort=effort)
     assert caught.value.simulation.t[-1] <= 0.1
-    with pytest.raises(kic.SimulationError):
-        m.simulate(SPACING, near=m.at(), effort=lambda t, now: [np.nan if t > 0.1 else 0.1])

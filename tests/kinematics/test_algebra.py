@@ -336,18 +336,12 @@ def test_round_off_is_not_motion() -> None:
 def test_singular_members_are_named() -> None:
     phi = np.array([[[0.1, 1.0], [0.2, 0.0]], [[0.3, 2.0], [0.4, 0.0]]])
     tip = kic.load("horn-two-link").at(phi).coefficients(["tip.x", "tip.y"])
-    with raises(kic.SingularError, columns=("shoulder", "elbow"), rows=("tip.x", "tip.y")) as caught:
-        tip.inverse()
-    assert caught.value.failed == [(0, 1), (1, 1)]
-    assert caught.value.rows == ("tip.x", "tip.y")
     assert tip.condition().shape == (2, 2)
     # a single configuration has no members; rows that are not involved are not named
     G = np.array([[1.0, 2, 3], [2.0, 4, 6], [1.0, 0, 1]])
     with raises(kic.SingularError, columns=("a", "b", "c"), rows=("x", "y")) as caught:
         Coefficients(["x", "y", "z"], ["a", "b", "c"], G).inverse()
     assert caught.value.failed == [()]
-    with raises(kic.SingularError, columns=("b",), rows=("y",)):
-        Coefficients(["x", "y"], ["a", "b"], [[1.0, 0.0], [0.0, 0.0]]).inverse()
 
 
 def test_nearly_singular_results_raise_or_are_accurate() -> None:
@@ -661,29 +655,3 @@ def test_models_in_the_same_coordinates_add() -> None:
             one + wrong
         with pytest.raises(TypeError):
             wrong + one
-
-
-def test_transfer_errors() -> None:
-    c = kic.load("horn-two-link").at([0.1, 1.0])
-    d, tip = c.dynamics(), c.coefficients(["tip.x", "tip.y"])
-    with raises(kic.InputError, missing=("shoulder", "elbow")):
-        d.transfer(tip)
-    with raises(kic.InputError, key="order"):
-        d.transfer(c.coefficients(["tip.x", "tip.y"], order=1).inverse())
-    with raises(kic.InputError, key="coefficients"):
-        d.transfer(np.eye(2))
-    with raises(kic.InputError, key="left"):
-        d.transfer(tip.inverse(), left=np.eye(2))
-    many = kic.load("horn-two-link").at(np.ones((3, 2))).coefficients(["tip.x", "tip.y"]).inverse()
-    few = kic.load("horn-two-link").at(np.ones((2, 2))).dynamics()
-    with raises(kic.InputError, batches={"model": (2,), "coefficients": (3,), "left": (3,)}):
-        few.transfer(many)
-    with raises(kic.InputError, key="P"):
-        kic.Dynamics(["a"], [[1.0]], [[1.0]])
-
-
-def test_columns_have_different_names() -> None:
-    with raises(kic.InputError, key="columns"):
-        Coefficients(["u"], ["x", "x"], [[1.0, 10.0]])
-    with raises(kic.InputError, key="columns"):
-        Coefficients(["u"], ["x", "y"], [[1.0, 10.0]]).renamed({"y": "x"})

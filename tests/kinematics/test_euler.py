@@ -160,24 +160,3 @@ def test_bodies_that_do_not_turn_are_not_in_gimbal_lock():
     m = kic.load("sarrus")
     for rates in np.random.default_rng(0).normal(size=(3, 3, 1)):
         assert np.abs(m.at().motion("plate.euler_zyx", *rates).jerk).max() < 1e-12
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda c: c.value("grip.euler_xx"),
-        lambda c: c.value("grip.euler_xxy"),
-        lambda c: c.value("grip.euler_xyZ"),
-        lambda c: c.value("waist.euler_xyz"),
-        lambda c: c.value("grip.euler_"),
-        lambda c: c.value("face.euler_xyz"),
-    ],
-)
-def test_other_names_raise(ask):
-    with pytest.raises(kic.InputError):
-        ask(ARM.at(Q))
-
-
-def test_single_angles_are_not_targets():
-    with pytest.raises(kic.InputError):
-        ARM.at({"grip.euler_xyz.1": 0.1, "grip": [0.0] * 3})

@@ -10,7 +10,6 @@ from raising import raises
 import kic
 
 ARM = kic.load("horn-two-link")
-C = ARM.at([0.0, 0.5])
 
 
 def test_batches() -> None:
@@ -22,28 +21,15 @@ def test_batches() -> None:
         assert caught.value.batches["coefficients"] == (3,)
 
 
-def test_applied() -> None:
+def test_no_applied_forces() -> None:
     m = kic.Mechanism(
         "m", ARM.bodies, ARM.joints, points=ARM.points, forces=[kic.Force("f", "tip"), kic.Force("g", "tip")]
     )
     c = m.at(np.zeros((3, 2)))
-    for given in (5, "f", [], [("f", 1)], np.zeros(3), True):
-        with raises(kic.InputError, key="applied"):
-            c.dynamics(applied=given)
-    with raises(kic.InputError, batches={"applied": (2,), "configuration": (3,)}):
-        c.dynamics(applied={"f": np.zeros((2, 3))})
-    with raises(kic.InputError, batches={"f": (2,), "g": (4,)}):
-        c.dynamics(applied={"f": np.zeros((2, 3)), "g": np.zeros((4, 3))})
-    with raises(kic.UnknownNameError, name="h") as e:
-        c.dynamics(applied={"h": (0, 0, 0)})
-    assert e.value.candidates == ("f", "g")
     assert c.dynamics(applied={}).load.shape == (3, 2)
 
 
 def test_large_and_infinite() -> None:
-    for x in (np.inf, -np.inf):
-        with raises(kic.ConfigurationError, reasons=[f"elbow = {x}"]):
-            ARM.at([0, x])
     assert np.isfinite(ARM.at([0, 1e200]).value("tip")).all()
     m = kic.Mechanism(
         "b",
@@ -54,14 +40,10 @@ def test_large_and_infinite() -> None:
     assert np.linalg.norm(m.at([1e200] * 3).value("p")) == pytest.approx(1)
 
 
-def test_ok_and_out() -> None:
+def test_ok_is_a_copy() -> None:
     c = ARM.at([[0, 0], [np.nan, 0]], failures="mask")
     c.ok[:] = True
     assert c.ok.tolist() == [True, False]
-    f = ARM.prepare.coefficients("tip")
-    for out in (5, "x", f):
-        with raises(kic.InputError, key="out"):
-            f(C.state, out=out)
 
 
 def test_a_distance_of_zero_has_no_direction() -> None:
@@ -77,8 +59,3 @@ def test_a_distance_of_zero_has_no_direction() -> None:
         c.coefficients(["tip", "gap"])
     assert e.value.distances == ("gap",)
     assert np.isfinite(m.at([0, 3.0]).coefficients("gap", order=3).D).all()
-
-
-def test_dots_in_names_need_a_row() -> None:
-    with raises(kic.UnknownNameError, name="tip."):
-        C.coefficients("tip.")

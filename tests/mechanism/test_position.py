@@ -380,27 +380,11 @@ def test_scales(size: float, short: float) -> None:
     assert m.at({"A": half.value("A")}).value("D") == pytest.approx(turned / 2, abs=1e-13 / short)
 
 
-def test_overlong_path_raises() -> None:
+def test_many_turns() -> None:
     m = kic.load("four-bar")
     assert m.at({"A": 100.3}).value("tip") == pytest.approx(
         m.at({"A": 100.3 - 32 * np.pi}).value("tip"), abs=1e-12
     )
-    with pytest.raises(kic.ConfigurationError, match="rounding of its angles"):
-        m.at({"A": 1e9})
-    with pytest.raises(kic.ConfigurationError, match=r"its path is too long: a joint turns by 1e\+06 rad"):
-        kic.load("five-bar").at([1e6, 1e6])
-
-
-def test_impossible_inputs_have_no_advice_about_starts() -> None:
-    with pytest.raises(kic.ConfigurationError, match=r"finite\. Correct the values\.$"):
-        kic.load("four-bar").at({"A": np.nan})
-
-
-@pytest.mark.slow
-def test_dead_centre_of_a_far_target_is_named() -> None:
-    """Steps that become short towards a dead centre are no long path, however far the target."""
-    with pytest.raises(kic.ConfigurationError, match=r"a dead centre.*out of reach by 1e\+03 m"):
-        kic.load("four-bar").at({"tip.x": 1e3})
 
 
 @pytest.mark.parametrize("target", [50.0, 100.0])
@@ -508,22 +492,6 @@ def test_inputs_of_wrong_count_or_type_raise(name: str, inputs: dict, data: dict
     m = kic.load(name)
     with raises(kic.KicError, **data):
         m.at(inputs, near=m.at())
-
-
-def test_near_configurations_that_are_none() -> None:
-    m = kic.load("horn-two-link")
-    complex_one = m.at(np.array([0.3 + 1e-30j, 0.4]))
-    with raises(kic.InputError, key="near", got=complex):
-        m.at({"tip.x": 1.0, "tip.y": 1.0}, near=complex_one)
-    for near, data in (
-        (3, {"key": "near", "got": 3}),
-        (kic.load("four-bar").at(), {"key": "near", "got": "four-bar"}),
-    ):
-        with raises(kic.InputError, **data):
-            m.at({"tip.x": 1.0, "tip.y": 1.0}, near=near)
-    masked = m.at([[0.0, np.nan], [0.1, 0.2]], failures="mask")
-    with raises(kic.InputError, key="near"):
-        m.at({"tip.x": 1.0, "tip.y": 1.0}, near=masked)
 
 
 def test_mechanism_without_moving_bodies() -> None:
@@ -676,19 +644,6 @@ def test_members_of_a_batch() -> None:
     assert [bool(one.ok) for one in some] == [True, False, True]
     assert np.isnan(some[1].value("tip")).all()
     assert some[some.ok].ok.all()
-    with pytest.raises(IndexError):
-        c[2]
-    with raises(kic.InputError, batch=()):
-        c[1, 2][0]
-    with raises(kic.InputError, batch=()):
-        list(c[1, 2])
-
-
-def test_configuration_of_a_changed_mechanism_raises() -> None:
-    m = kic.load("four-bar")
-    heavy = replace(m, gravity=(0, -1.62, 0))
-    with raises(kic.InputError, key="near", got="four-bar"):
-        heavy.at({"A": 1.0}, near=m.at({"A": 1.0}))
 
 
 def test_a_target_out_of_reach_of_a_straight_arm_is_reported_as_such() -> None:

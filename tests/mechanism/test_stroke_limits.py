@@ -153,46 +153,10 @@ def test_assembly_modes_equilibria_and_paths() -> None:
     assert kic.JointLimits(m.limits).names == ("shoulder", "elbow")
 
 
-BALL = {"type": "spherical", "bodies": ("ground", "b"), "at": (0, 0, 0)}
-HINGE = {**BALL, "type": "revolute", "axis": (0, 0, 1)}
-CROSS = {**HINGE, "type": "universal", "axis2": (1, 0, 0)}
-
-
-@pytest.mark.parametrize(
-    ("given", "key", "text"),
-    [
-        (HINGE | {"limits": (1, -1)}, "limits", "two numbers, the lower one first"),
-        (HINGE | {"limits": 1}, "limits", "two numbers, the lower one first"),
-        (HINGE | {"limits": (0, np.nan)}, "limits", "two numbers, the lower one first"),
-        (HINGE | {"swing": 1.0}, "swing", "needs a universal or spherical joint"),
-        (CROSS | {"limits": (-1, 1)}, "limits", "two numbers"),
-        (CROSS | {"limits": ((-1, 1),)}, "limits", "must have 2 pairs"),
-        (CROSS | {"swing": 4.0}, "swing", "between 0 and π"),
-        (CROSS | {"swing_axis": (0, 0, 1)}, "swing_axis", "with `swing`"),
-        (BALL | {"limits": (-1, 1)}, "limits", "no coordinate that `limits` could bound. Give `swing`"),
-        (BALL | {"swing": 0.5}, "swing_axis", "needs `swing_axis`"),
-    ],
-)
-def test_parts_check_their_limits(given: dict, key: str, text: str) -> None:
-    with pytest.raises(kic.ModelError) as caught:
-        kic.Joint("J", **given)
-    assert text in str(caught.value)
-    assert caught.value.key == key
-
-
 def test_arguments_are_checked() -> None:
-    with raises(kic.InputError, key="limits"):
-        kic.load("four-bar").at(limits=True)
-    with raises(kic.InputError, name="tip"):
-        boom().at(limits={"tip": (0, 1)})
     with pytest.raises(kic.UnknownNameError) as caught:
         boom().at(limits={"rum": (0, 1)})
     assert "ram" in caught.value.candidates
-    with raises(kic.InputError, name="A"):
-        boom().at(limits={"A.swing": (0, 1)})
-    with pytest.raises(kic.ModelError) as caught:
-        kic.Distance("d", ("a", "b"), fixed=True, limits=(0, 1))
-    assert caught.value.key == "limits"
 
 
 def test_at_checks_the_solution_and_path_the_way() -> None:

@@ -42,11 +42,6 @@ def test_methods_are_pickled() -> None:
     assert again(lambda m: m.at().value("tip"), "B.at.x").shape == (1, 3)
 
 
-def test_errors_name_the_method() -> None:
-    with pytest.raises(TypeError, match=r"Configuration.grasp\(\) has no argument `finger`. Use `fingers`"):
-        kic.load("three-finger-hand").at().grasp("ball", finger="A")  # type: ignore[call-arg]
-
-
 class Base:
     """Class with a method and a property of another module."""
 
@@ -75,13 +70,6 @@ def test_subclasses_extend_methods(name: str) -> None:
 
 class Thing:
     """Class with methods of missing modules."""
-
-
-@pytest.mark.parametrize("name", ["fly", "@wings"])
-def test_missing_packages_are_named(name: str) -> None:
-    made = registration.Registered(Thing, name, "kic.aviation.flying", "fly")
-    with pytest.raises(kic.MissingExtraError, match=r"'Thing\.[a-z]*' requires the package kic\.aviation"):
-        made.__get__(None, Thing)
 
 
 def test_broken_imports_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,9 +158,6 @@ def test_views() -> None:
     assert front.flat
     np.testing.assert_allclose(draw(drawn("four-bar"), view="side")._scene.view.toward, [1, 0, 0], atol=1e-12)
     assert not draw(drawn("four-bar"), view=(30, 30))._scene.view.flat
-    for wrong in ("behind", (1.0, 2.0, 3.0), "x", (np.nan, 0)):
-        with raises(InputError, key="view"):
-            draw(c, view=wrong)
 
 
 @pytest.mark.slow
@@ -236,31 +233,6 @@ def test_a_sheet_has_each_member_without_the_missing_ones() -> None:
     alone = [np.diff(ax.get_xlim())[0] for k in kept for ax in c[k].draw(columns=4).axes]
     assert np.ptp(alone) > 0.01 * alone[0]
     assert [ax.get_title() for ax in c[0].draw(columns=4).axes] == [""]  # one configuration
-    for wrong in (c[~c.ok], m.at(np.ones((65, 1)))):
-        with raises(InputError, key="configuration"):
-            wrong.draw(columns=4)
-    with raises(InputError, key="columns", got=0):
-        c.draw(columns=0)
-    with raises(InputError, key="ax"):
-        c.draw(columns=2, ax=sheet.axes[0])  # type: ignore[call-overload]
-
-
-def test_nothing_to_draw_raises() -> None:
-    m = kic.load("slider-crank")
-    none = m.at({"piston": np.array([5.0])}, failures="mask")
-    with raises(InputError, key="configuration"):
-        draw(none)
-    with raises(InputError, key="configuration"):
-        draw(kic.load("horn-two-link").at(np.zeros((0, 2))))
-
-
-def test_only_real_numbers_are_drawn() -> None:
-    sympy = pytest.importorskip("sympy")
-    arm = kic.load("horn-two-link")
-    with raises(InputError, key="configuration", got=object):
-        draw(arm.at(list(sympy.symbols("a b"))))
-    with raises(InputError, key="configuration", got=complex):
-        draw(arm.at([0.1 + 1e-30j, 0.2]))
 
 
 @pytest.mark.slow
@@ -348,13 +320,7 @@ def test_forces_are_those_in_the_joints() -> None:
         scale = now[0] if scale is None else scale
         np.testing.assert_allclose(now, scale, rtol=1e-9)
     assert len(arrows(draw(c).forces(forces["C"]), "F =")) == 1
-    with raises(InputError, key="of", joint="A"):
-        draw(c, view=(30, 30)).forces(c.joint_forces([3.0], out_of_plane=True))
     draw(c, view=(30, 30)).forces(forces)
-    with raises(InputError, key="of"):
-        draw(c).forces()
-    with raises(InputError, key="of", got=3):
-        draw(c).forces(3)
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
     with raises(InputError, key="forces", got=(3,)):
         draw(c).forces(turn.joint_forces())
@@ -412,17 +378,6 @@ def test_an_ellipsoid_in_space_shows_its_outline() -> None:
     np.testing.assert_allclose(reach[0] / reach[1], support[0] / support[1], rtol=2e-3)
 
 
-def test_invalid_ellipsoids_raise() -> None:
-    c = kic.load("puma560").at([0.1, 0.4, -2.0, 0.6, 0.7, -0.3])
-    with raises(InputError, key="ellipsoid"):
-        draw(c).ellipsoid(c.ellipsoid("link6", length=0.3))
-    with raises(InputError, key="ellipsoid"):
-        draw(c).ellipsoid(np.eye(3))
-    straight = kic.load("horn-two-link").at([0.0, 0.0])
-    with raises(InputError, key="ellipsoid"):
-        draw(straight).ellipsoid(straight.ellipsoid(["tip.x", "tip.y"], kind="force"))
-
-
 def test_plates_do_not_hide_pivots_on_the_ground() -> None:
     """The coupler's plate passes over the crank's pivot: all of the pivot is painted after the plate."""
     from matplotlib.path import Path as ModelIndex
@@ -452,9 +407,6 @@ def test_traces_go_through_all_members() -> None:
     broken = Configuration(c._model, (7,), c._states, np.array([1, 1, 1, 0, 1, 1, 1], bool))
     pieces = [s for s in draw(broken).trace("crown").shapes if s.of == "trace"]
     assert [len(s.xy) for s in pieces] == [3, 3]
-    with raises(InputError, key="along", got=()) as caught:
-        draw(drawn("four-bar")).trace("tip")
-    assert caught.value.got == ()
     # the remedy is one
     curves = [s for s in draw(drawn("four-bar")).trace("tip", along=turn).shapes if s.of == "trace"]
     np.testing.assert_allclose(curves[0].xy, turn.value("tip")[:, :2], atol=1e-12)
@@ -463,15 +415,8 @@ def test_traces_go_through_all_members() -> None:
 
 
 def test_points_to_draw_vectors_at() -> None:
-    c = drawn("four-bar")
-    with pytest.raises(UnknownNameError):
-        draw(c).velocity([1.0], of="top")
-    with raises(InputError, key="qd"):
-        draw(c).velocity([1.0, 2.0])
     turn = kic.load("four-bar").path({"A": np.linspace(1.0, 2.0, 3)})
     assert len(arrows(draw(turn).velocity([1.0]), "v =")) == 3
-    with raises(InputError, key="qd", got=(4,)):
-        draw(c).velocity(np.ones((4, 1)))
     ladder = kic.Mechanism(
         "rod",
         [kic.Body("rod", at=(1, 0, 0))],

@@ -159,12 +159,8 @@ def test_inconsistent_prescribed_motions_raise() -> None:
         assert len(caught.value.simulation.t) >= 1
 
 
-def test_rotations_of_balls_cannot_be_prescribed_or_limited() -> None:
+def test_translations_of_a_free_body_are_prescribed() -> None:
     m = top((0.3, 0.4, 0.5))
-    with raises(kic.InputError, name="hold.4"):
-        m.simulate(1.0, near=m.at(), prescribed={"hold.4": lambda t: (t, 1, 0)})
-    with raises(kic.InputError, name="hold.6"):
-        m.simulate(1.0, near=m.at(), limits={"hold.6": (-1, 1)})
     run = m.simulate([0, 1.0], near=m.at(), prescribed={"hold.1": lambda t: (t * t, 2 * t, 2.0)})
     assert run.effort[-1] == pytest.approx([3, 0, 0, 0, 0, 0])
 
@@ -252,16 +248,8 @@ def test_diverging_runs_raise_simulation_errors(method: str) -> None:
     assert np.abs(e.value.simulation.qd[-1]).max() > 1e3
 
 
-def test_coordinates_without_values_raise() -> None:
-    four = kic.load("four-bar")
-    with raises(kic.InputError, names=("coupler.wz",)):
-        four.simulate(1.0, near=four.at(), wrt="coupler.wz")
-
-
-def test_samples_too_far_apart_are_not_interpolated() -> None:
+def test_samples_are_their_own_interpolation() -> None:
     m = pendulum()
-    with raises(kic.InputError, key="t"):
-        m.simulate([0, 10.0], near=m.at([1.2])).at(5.0)
     assert m.simulate([0, 10.0], near=m.at([1.2])).at([0.0, 10.0]).batch == (2,)
     assert m.simulate([0, 10.0], near=m.at([1.2])).at(np.zeros((0, 2))).batch == (0, 2)
 
@@ -430,23 +418,6 @@ def test_platform_with_very_long_legs() -> None:
     assert np.abs(run.energy.residual).max() < 1e-8 * run.energy.kinetic.max()
     assert run.q[-1].min() > 700
     assert run.closure.max() < 1e-14 * 1e5
-
-
-WRONG = [
-    ({"integrator": "Euler"}, {"key": "integrator", "got": "Euler"}),
-    ({"integrator": {"rtol": 1e-6}}, {"key": "integrator"}),
-    ({"t": 1e-320}, {"key": "t"}),
-    ({"t": [0.0, 1e-300]}, {"key": "t"}),
-    ({"t": []}, {"key": "t"}),
-    ({"t": [0.0]}, {"key": "t"}),
-]
-
-
-@pytest.mark.parametrize(("what", "data"), WRONG, ids=lambda x: str(x)[:30])
-def test_invalid_settings_raise(what: dict, data: dict) -> None:
-    m = pendulum()
-    with raises(kic.InputError, **data):
-        m.simulate(**{"t": 1.0, "near": m.at([1.0]), **what})
 
 
 WRONG_SETTINGS = [

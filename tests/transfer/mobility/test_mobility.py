@@ -197,17 +197,6 @@ def test_drawn_stretched_out() -> None:
         m.at({"A": 0.1})
 
 
-def test_the_hinge_that_is_not_parallel_is_named() -> None:
-    """A linkage that is planar but for one axis, with and without coordinates."""
-    for tilt in (1.0, 0.1):
-        m = kic.load("four-bar").replace("B", axis=(0, tilt, 1))
-        for given in (["A"], None):
-            with pytest.raises(kic.InputError, match=r"The axes of all hinges but 'B' are parallel\."):
-                m.replace(coordinates=given).at({"A": 0.1} if given else [0.1])
-    with pytest.raises(kic.InputError, match=r"name none\. It is rigid"):
-        bars(1, 2, 4).at({"A": 0.1})
-
-
 def test_a_shaky_truss(tmp_path) -> None:
     """Two collinear rods have an infinitesimal motion at their joint, but no finite one."""
     m = slung({"q0": (1, 0, 0), "q1": (1, 0, 0)}, {"left": (0, 0, 0), "right": (2, 0, 0)})

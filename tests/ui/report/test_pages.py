@@ -190,15 +190,6 @@ def test_a_replay_is_embedded() -> None:
         m.at().to_html(replay=3)
 
 
-def test_page_requires_one_configuration() -> None:
-    m = kic.load("four-bar")
-    with raises(kic.InputError, key="configuration", got=(2,)):
-        m.at({"A": [1.0, 1.1]}).to_html("tip")
-    dead = next(iter(m.path({"A": 1.2 + np.linspace(0, 6, 60)}).singularities(drivers="D"))).configuration
-    with pytest.raises(kic.SingularError):  # the rocker turns back there
-        dead.to_html("tip", wrt="D")
-
-
 # --- what is plotted
 
 

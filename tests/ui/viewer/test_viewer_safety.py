@@ -209,14 +209,6 @@ def test_the_command_prints_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     assert status == 200
 
 
-@pytest.mark.parametrize(
-    "proxy", ["hub.org", "ftp://hub.org", "https://", "https://hub.org/?a=b", "https://me@hub.org", "", 3]
-)
-def test_wrong_proxies(proxy: object) -> None:
-    with raises(kic.InputError, key="proxy"):
-        kic.load("four-bar").view(proxy=proxy)  # type: ignore[arg-type]
-
-
 def test_a_version_of_viser_without_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     """No page is served without the checks of requests."""
     with monkeypatch.context() as patch:
@@ -351,12 +343,6 @@ def test_compressed_meshes_are_not_read(tmp_path: Path, kind: str) -> None:
     parts, missing = visual_parts(kic.from_urdf(file), file)
     assert not parts
     assert missing == [f"arm.{kind} (not one of stl, obj, ply, off, dae, glb, gltf)"]
-
-
-@pytest.mark.parametrize("meshes", ["no such folder", b"/tmp", 3, None, [None], ""])
-def test_directories_of_meshes_that_are_none(meshes: object) -> None:
-    with raises(kic.InputError, key="meshes"):
-        kic.load("four-bar").view(meshes=meshes, port=8978)  # type: ignore[arg-type]
 
 
 def test_a_drag_moves_the_part_that_was_chosen() -> None:
