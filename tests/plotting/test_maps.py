@@ -114,34 +114,6 @@ def test_a_cut_through_three_axes() -> None:
     assert picture.axes.get_title() == f"{b} = 0.2 rad"
 
 
-def test_invalid_map_arguments_raise(joints: kic.results.Sweep) -> None:
-    with raises(kic.InputError, key="of"):
-        joints.plot()
-    with raises(kic.UnknownNameError, name="W"):
-        joints.plot("W")
-    with raises(kic.InputError, name="tip", got=(3,)):
-        joints.plot("tip")
-    with raises(kic.UnknownNameError, name="knee"):
-        joints.plot("w", at={"knee": 0.0})
-    with raises(kic.InputError, key="at", name="elbow", got=7):
-        joints.plot("w", at={"elbow": 7})
-    with raises(kic.InputError, key="bounds", got=(1, 0)):
-        joints.plot("w", bounds=(1, 0))
-    for contours in (-3, 2.5, "many", True):
-        with raises(kic.InputError, key="contours"):
-            joints.plot("w", contours=contours)
-    for width in (-3, 0.5, "wide", np.nan, True, 1000):
-        with raises(kic.InputError, key="width"):
-            joints.plot("w", width=width)
-    with raises(kic.InputError, key="at"):
-        joints.plot("w", at=3)
-    none = ARM.sweep(
-        {"shoulder": [0.1, 0.2], "elbow": 0.0}, kic.metrics.mass("tip.x", "tip.y", direction=[1, 0])
-    )
-    with raises(kic.InputError, name="effective mass"):
-        none.plot()
-
-
 def test_colour_range_excludes_outliers(joints: kic.results.Sweep) -> None:
     values = np.concatenate([np.linspace(0, 1, 999), [1e6]])
     low, high, extend = colour_limits(values, None)
