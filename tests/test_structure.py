@@ -17,6 +17,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from layers import wings
 
 import kic
 
@@ -64,8 +65,6 @@ def run(code: str) -> str:
 
 
 # packages that configurations, coefficients and dynamics need
-CORE = {"numerics", "kernels", "description", "kinematics", "dynamics", "transfer", "io"}
-FEATURES = {p.parent.name for p in ROOT.glob("*/__init__.py")} - CORE
 LOADED = "print(*(m for m in sys.modules if m.startswith('kic') or m in 'numpy numba scipy'.split()))"
 USE = """
 import sys, kic
@@ -85,11 +84,14 @@ def test_import_loads_only_the_registration_of_methods() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "output"), [("puma560", "link6"), ("five-bar", "E")])
-def test_configurations_load_no_feature_package(model: str, output: str) -> None:
+def test_configurations_load_no_wing_but_that_of_files(model: str, output: str) -> None:
     code = USE.replace("MODEL", model).replace("OUTPUT", output)
     loaded = {name.removeprefix("kic.") for name in run(code + LOADED).split()}
-    assert {"configuration", "kernels.dynamics" if model == "puma560" else "kernels.transfer"} <= loaded
-    assert not {name.partition(".")[0] for name in loaded} & FEATURES
+    assert {
+        "mechanism.configuration",
+        "kernels.dynamics" if model == "puma560" else "kernels.transfer",
+    } <= loaded
+    assert not {name.partition(".")[0] for name in loaded} & (wings().keys() - {"io"})
 
 
 @pytest.mark.slow
