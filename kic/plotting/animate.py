@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
@@ -176,7 +177,7 @@ class Animation:
             with TemporaryDirectory() as place:
                 self._gif = self.save(Path(place) / "motion.gif").read_bytes()
         source = b64encode(self._gif).decode()
-        return f'<img alt="{self.frames.name}, animated" src="data:image/gif;base64,{source}">'
+        return f'<img alt="{escape(self.frames.name)}, animated" src="data:image/gif;base64,{source}">'
 
 
 def animate(

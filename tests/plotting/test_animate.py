@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -109,6 +110,9 @@ def test_a_notebook_plays_it(turn) -> None:
     assert text.startswith('<img alt="four-bar, animated" src="data:image/gif;base64,R0lGOD')
     assert film._repr_html_() is not text
     assert film._repr_html_() == text
+    named = replace(kic.load("four-bar"), name='a"><b>x')
+    html = named.path({"A": [0.0, 0.1]}).animate()._repr_html_()
+    assert html.startswith('<img alt="a&quot;&gt;&lt;b&gt;x, animated" src=')
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="install ffmpeg for mp4")

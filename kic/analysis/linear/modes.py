@@ -59,41 +59,50 @@ class Modes(Batched):
         turning: np.ndarray,
         time: str = "s",
     ) -> None:
+        """Solve the eigenvalue problems of the matrices (..., M, M) of a `Linearization`.
+
+        The matrix `turning` is its commutator, by which states turn into rates: d(δq)/dt = δq̇ + W δq.
+        """
         self.coordinates, self.time = coordinates, time
         M = len(coordinates)
         batch = I.shape[:-2]
         known = np.isfinite(I).all((-1, -2)) & np.isfinite(C).all((-1, -2)) & np.isfinite(K).all((-1, -2))
         safe = known[..., None, None]
-        I, C, K, W = (np.where(safe, x, y) for x, y in ((I, np.eye(M)), (C, 0.0), (K, 0.0), (turning, 0.0)))
+        W = np.where(safe, turning, 0.0)
+        I, C, K = (np.where(safe, x, y) for x, y in ((I, np.eye(M)), (C, 0.0), (K, 0.0)))
         size = np.abs(K).max(axis=(-1, -2), initial=0.0)
         skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2), initial=0.0)
         potential = skew <= _SYMMETRY_RTOL * size
         # with I* = L Lᵀ the generalized problem becomes a standard symmetric one
         inverse = np.linalg.inv(np.linalg.cholesky(I))
-        even = (K + np.swapaxes(K, -1, -2)) / 2
-        squares, y = np.linalg.eigh(inverse @ even @ np.swapaxes(inverse, -1, -2))
-        plain = potential & ~(C.any((-1, -2)) | W.any((-1, -2)))
+        symmetric = (K + np.swapaxes(K, -1, -2)) / 2
+        squares, y = np.linalg.eigh(inverse @ symmetric @ np.swapaxes(inverse, -1, -2))
+        undamped = potential & ~(C.any((-1, -2)) | W.any((-1, -2)))
         shapes = np.swapaxes(inverse, -1, -2) @ y
-        good = (known & potential)[..., None]
-        self.squares = np.where(good, squares, np.nan)
+        has_natural = (known & potential)[..., None]
+        self.squares = np.where(has_natural, squares, np.nan)
         self.natural = np.sqrt(np.where(self.squares >= 0, self.squares, np.nan))
-        self.natural_shapes = np.where(good[..., None], shapes, np.nan)
-        self.conservative = plain & known
+        self.natural_shapes = np.where(has_natural[..., None], shapes, np.nan)
+        self.conservative = undamped & known
         # conservative members: eigenvalues in exact pairs from the symmetric problem
-        root = np.sqrt(squares.astype(complex))
+        order = np.argsort(np.abs(squares), axis=-1, kind="stable")
+        root = np.sqrt(np.take_along_axis(squares, order, -1).astype(complex))
         pairs = np.stack([1j * root, -1j * root], axis=-1).reshape(*batch, 2 * M)
-        vectors = np.repeat(shapes, 2, axis=-1).astype(complex)
-        if not plain.all():
+        vectors = np.take_along_axis(shapes, order[..., None, :], -1).repeat(2, axis=-1).astype(complex)
+        if not undamped.all():
             A = np.zeros((*batch, 2 * M, 2 * M))
             A[..., :M, :M], A[..., :M, M:] = W, np.eye(M)
             A[..., M:, :M], A[..., M:, M:] = -np.linalg.solve(I, K), -np.linalg.solve(I, C)
             values, states = np.linalg.eig(A)
             values, states = values.astype(complex), states.astype(complex)
-            order = np.lexsort((-values.imag, values.real, np.abs(values).round(12)), axis=-1)
+            sizes = np.abs(values)
+            # rounded, so that pairs of opposite values keep the order of their real parts
+            ranks = (sizes / np.maximum(sizes.max(axis=-1, keepdims=True), np.finfo(float).tiny)).round(12)
+            order = np.lexsort((-values.imag, values.real, ranks), axis=-1)
             values = np.take_along_axis(values, order, -1)
             states = np.take_along_axis(states[..., :M, :], order[..., None, :], -1)
-            pairs = np.where(plain[..., None], pairs, values)
-            vectors = np.where(plain[..., None, None], vectors, states)
+            pairs = np.where(undamped[..., None], pairs, values)
+            vectors = np.where(undamped[..., None, None], vectors, states)
         self.eigenvalues = np.where(known[..., None], pairs, np.nan)
         self.shapes = np.where(safe, _normalized(vectors), np.nan)
 

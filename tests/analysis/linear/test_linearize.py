@@ -403,6 +403,20 @@ def bead(damping: float) -> kic.Mechanism:
     )
 
 
+@pytest.mark.parametrize("time", [1.0, 1e-9])
+def test_eigenvalues_are_sorted_by_magnitude(time: float) -> None:
+    """Also of conservative mechanisms that grow, and in any unit of time."""
+    K = np.diag([-100.0, 1.0, 4.0]) * time**2
+    for damping in (0.0, 1e-13):
+        modes = kic.results.Modes(tuple("abc"), np.eye(3), damping * time * np.eye(3), K, np.zeros((3, 3)))
+        assert bool(modes.conservative) == (damping == 0)
+        pairs = modes.eigenvalues.reshape(3, 2) / time
+        assert np.abs(pairs) == pytest.approx(np.array([[1.0, 1.0], [2.0, 2.0], [10.0, 10.0]]))
+        assert pairs[:2].imag == pytest.approx(np.array([[1.0, -1.0], [2.0, -2.0]]))
+        assert np.abs(modes.shapes[:, ::2]) == pytest.approx(np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]]))
+        assert modes.natural[1:] == pytest.approx(np.array([1.0, 2.0]) * time)
+
+
 def test_modes_with_damping() -> None:
     for damping, words in (
         (0.0, "oscillates at 0.4775 Hz: s 1"),
