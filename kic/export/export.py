@@ -160,7 +160,9 @@ class ExportedForwardDynamics(ExportedQuestion):
         """
         from kic.export.fmu import fmu
 
+        # checked, but without effect
         flag("close", self._options.get("close", False))
+        # the FMU adds derivatives of its own
         derivatives = self._options.get("derivatives", 0)
         return fmu(self._traces(close=True, derivatives=0), derivatives)
 

@@ -244,15 +244,19 @@ def power(x, exponent):
 
 @helper
 def slope_at_end(items, value, g, d, w, i):
-    """Return a bound of the slope of a difference of points on a chord, without its third-order part."""
-    row, square, gap = items[i, lay.ROW], 0.0, 0.0
+    """Return a bound of the slope of a difference u of points at both ends of a chord, but for third order.
+
+    `value` and `g` are those of the rows at one end; at the other, u = 0. The trapezoidal rule gives
+    u̇(0) + u̇(1) = 2 (u(1) − u(0)) + u⃛/6, and so at most |u̇| + 2 |u| at that end.
+    """
+    row, square, missed = items[i, lay.ROW], 0.0, 0.0
     for c in range(3):
         x = 0.0
         for n in range(g.shape[1]):
             x += g[row + c, n] * w[n, 1] * d[n]
         square += x * x
-        gap += value[row + c] * value[row + c]
-    return root(square) + 2 * root(gap)
+        missed += value[row + c] * value[row + c]
+    return root(square) + 2 * root(missed)
 
 
 @inlined

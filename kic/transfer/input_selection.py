@@ -35,10 +35,13 @@ _BLOCK = 1_000_000
 
 
 def unconstrained_coordinates(tree: Tree, scaled: np.ndarray, share: float) -> str:
-    """Return names of tree coordinates that move most in the null space of rows, from scaled G (P, M)."""
+    """Return up to three names of tree coordinates that move most in the null space of rows, for errors.
+
+    The rows are the scaled G (P, M). Singular values up to a `share` of the largest count as zero.
+    """
     _, sigma, V = np.linalg.svd(scaled.real)
-    slack = max(1, V.shape[0] - int((sigma > share * sigma.max(initial=0.0)).sum()))
-    free = np.linalg.norm(V[-slack:], axis=0)
+    nullity = max(1, V.shape[0] - int((sigma > share * sigma.max(initial=0.0)).sum()))
+    free = np.linalg.norm(V[-nullity:], axis=0)
     # rounded, so that equal rates keep the order of the columns
     ranks = np.argsort(-np.round(free / free.max(), 6), kind="stable")
     most = [n for n in ranks[:3] if free[n] > 0.1 * free.max()]

@@ -124,7 +124,7 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
 def frame_part(tree: Tree, name: str) -> Body | Frame:
     """Return the body or frame with a name."""
     part = find_part(tree.description, name, "bodies", "frames", argument="of")
-    assert isinstance(part, Body | Frame)  # for the type checker: `part` searches these kinds only
+    assert isinstance(part, Body | Frame)  # for the type checker: `find_part` searches these kinds only
     return part
 
 

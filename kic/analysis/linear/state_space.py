@@ -293,7 +293,8 @@ class StateSpace(Batched):
         Raises
         ------
         InputError
-            If the step is not positive, the method is unknown, or the model is discrete.
+            If the step is not positive or so long that a matrix overflows, the method is unknown, or the
+            model is discrete.
 
         Examples
         --------

@@ -128,7 +128,8 @@ class Certificates:
         self.scale = np.where(self.squared, scale**2, scale)
         self.distances = self.squared[self.item_of]
         scales = tracker.parameters.tables()[1]
-        self.lengths = scales[:, 1] / scales[:, 0]  # of rods: those that are subtracted
+        # negative lengths of rods
+        self.lengths = scales[:, 1] / scales[:, 0]
 
     def _axis(self, n: int) -> Item:
         """Return the item of the axis of a column; the axes of a ball joint are fixed in its first body."""
@@ -241,12 +242,13 @@ class Certificates:
         values, G = self.closure.rows(states)
         left, slope = P.residual(p, values)
         noise = 8 * EPS * (np.abs(values) + np.abs(left))
-        # turns are linear
+        # turns are linear: e^{iθ} − z becomes θ − arg z
         z = p[:, P.angles]
         goal = np.concatenate([z, np.ones((len(p), len(P.turns) - z.shape[1]))], axis=1)
         left[:, P.turns] = -1j * np.log1p(left[:, P.turns] / goal) / P.scale[P.turns]
         slope[:, P.turns] = 1.0
         noise[:, P.turns] += 8 * EPS / P.scale[P.turns]
+        # rods are quadratic: d − L becomes d² − L²
         rods = np.flatnonzero(self.distances)
         rods = rods[rods >= P.named]
         length = values[:, rods] - self.lengths[rods]
