@@ -37,7 +37,7 @@ LAYERS = (
             "mechanism.input_sets",
             "analysis.positions",
             "analysis.sensitivity",
-            "analysis.whole_body",
+            "mechanism.whole_body",
         ),
     ),
     ("forces", "Joint forces and actuation", ("analysis.joint_forces", "tasks.actuation")),
