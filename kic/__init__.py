@@ -105,7 +105,7 @@ package           contents
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kic.numerics.registration import register
+from kic.numerics.registration import import_wing, register
 
 # for type checkers and editors, to which `as` marks public names; at run time a name is imported on first
 # use, see `_HOME`
@@ -228,11 +228,11 @@ _METHODS = {
         "analysis.joint_forces.force_table": "force_table",
         "analysis.joint_forces.reactions": "joint_forces",
         "analysis.linear.linearize": "linearize",
+        "analysis.linear.motor_demand": "motor_demand",
         "analysis.positions.singularities": "singularities",
-        "analysis.whole_body": "body_contributions centroidal_momentum",
+        "mechanism.whole_body": "body_contributions centroidal_momentum",
         "plotting.draw": "draw",
         "tasks.actuation.distribution": "actuator_dynamics distribute internal_loads",
-        "tasks.actuation.motor_demand": "motor_demand",
         "tasks.grasp.grasp": "grasp",
         "tasks.operational_space.ellipsoids": "ellipsoid",
         "tasks.operational_space.operational_space": "operational_space",
@@ -396,7 +396,7 @@ def _import_name(owner: str, name: str) -> Any:
             if name in import_module(place).__all__:
                 message += f". Use {place}.{name}."
         raise AttributeError(message, name=name, obj=module)
-    home = import_module(f"kic.{homes[name]}")
+    home = import_wing(f"kic.{homes[name]}", f"{owner}.{name}")
     # a package may have a module with its name
     found = home if homes[name] == name else getattr(home, name, home)
     vars(module)[name] = found = import_module("kic.numerics.calls").explain(found)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Singularity as Singularity,
     )
     from kic.analysis.sweeps.result import Sweep as Sweep
-    from kic.analysis.whole_body import CentroidalMomentum as CentroidalMomentum
     from kic.description.description import Info as Info
     from kic.dynamics.contributions import Contributions as Contributions
     from kic.dynamics.drive_train import MotorDemand as MotorDemand
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         IndependentSets as IndependentSets,
     )
     from kic.mechanism.prepared import Evaluators as Evaluators
+    from kic.mechanism.whole_body import CentroidalMomentum as CentroidalMomentum
     from kic.numerics.polynomial_map import PolynomialMap as PolynomialMap
     from kic.numerics.tables import DataTable as DataTable
     from kic.plotting.animate import Animation as Animation
@@ -73,7 +73,6 @@ _NAMES = {
     "analysis.positions.assembly_modes": "AssemblyModes Completeness",
     "analysis.positions.singularities": "Singularities Singularity",
     "analysis.sweeps.result": "Sweep",
-    "analysis.whole_body": "CentroidalMomentum",
     "description.description": "Info",
     "dynamics.contributions": "Contributions",
     "dynamics.drive_train": "MotorDemand",
@@ -87,6 +86,7 @@ _NAMES = {
     "mechanism.evaluator": "Evaluator",
     "mechanism.input_sets": "IndependentSet IndependentSets",
     "mechanism.prepared": "Evaluators",
+    "mechanism.whole_body": "CentroidalMomentum",
     "numerics.polynomial_map": "PolynomialMap",
     "numerics.tables": "DataTable",
     "plotting.animate": "Animation",

@@ -22,7 +22,7 @@ from library_types import BUILD
 
 from kic.kernels import compiler, library
 
-ROOT = BUILD.parents[2]
+ROOT = BUILD.parents[3]
 # calls that are compared, for each kernel, types of arguments and model
 CALLS_MAX = 200
 

@@ -29,7 +29,7 @@ ANY_MODULE = "import_module"
 BY_NAME = {
     "kernels.second_process.serve: import_module",
     "numerics.optional.import_optional: import_module",
-    "numerics.registration.Registered.load: import_module",
+    "numerics.registration.import_wing: import_module",
 }
 
 
@@ -219,6 +219,21 @@ def test_registered_methods_are_declared_for_type_checkers() -> None:
     assert declared() == table
 
 
+# names of methods of wings that other classes have, too
+SHARED = {"pose", "save", "track", "view"}
+
+
+def test_wings_call_methods_of_other_wings_only_where_this_is_listed() -> None:
+    """import-linter does not see such calls."""
+    home = {name: place.split(".")[0] for _, name, place, _ in registered() if name not in SHARED}
+    found = set[tuple[str, str, str]]()
+    for path in paths():
+        user = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        calls = (called(node) for _, node in nodes(path) if isinstance(node, ast.Call))
+        found |= {(user, home[name], name) for name in calls if home.get(name) in wings()}
+    assert not {call for call in found if call[0] != call[1] and call[1] not in wings().get(call[0], ())}
+
+
 def test_registered_methods_are_functions_of_their_modules() -> None:
     for _, _, home, function in registered():
         found = getattr(import_module(f"kic.{home}"), function)
@@ -278,6 +293,14 @@ for cls in (kic.Configuration, kic.Mechanism, Animated, Evaluators, Mobility):
                 print(home.partition(".")[0], error.package.split(".")[1])
             else:
                 assert not is_missing(home), name
+for owner in (kic, kic.results):
+    for name in owner.__all__:
+        try:
+            getattr(owner, name)
+        except kic.MissingExtraError as error:
+            assert is_missing(error.package.removeprefix("kic.")), error
+        else:
+            assert not is_missing(owner._HOME[name]), name
 """
 
 

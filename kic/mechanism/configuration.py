@@ -36,15 +36,15 @@ from kic.transfer.targets import BatchTargets
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
 
-    from kic.analysis import whole_body as _whole_body
     from kic.analysis.joint_forces import force_table as _force_table
     from kic.analysis.joint_forces import reactions as _reactions
     from kic.analysis.linear import linearize as _linearize
+    from kic.analysis.linear import motor_demand as _motor_demand
     from kic.analysis.positions import singularities as _singularities
+    from kic.mechanism import whole_body as _whole_body
     from kic.plotting import animate as _animate
     from kic.plotting import draw as _draw
     from kic.tasks.actuation import distribution as _distribution
-    from kic.tasks.actuation import motor_demand as _motor_demand
     from kic.tasks.grasp import grasp as _grasp
     from kic.tasks.operational_space import (
         ellipsoids as _ellipsoids,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
@@ -46,6 +46,20 @@ def with_methods(cls: _Class) -> _Class:
     return cls
 
 
+def import_wing(module: str, used: str) -> ModuleType:
+    """Import a module for a name; raise `MissingExtraError` if a package of kic is missing."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = error.name or ""
+        if not package.startswith("kic."):
+            raise
+        from kic.errors import MissingExtraError
+
+        message = f"'{used}' requires the package {package}, which is missing."
+        raise MissingExtraError(message, name=used.rpartition(".")[2], package=package) from None
+
+
 class Registered:
     """Method or property that is a function of another module."""
 
@@ -62,16 +76,8 @@ class Registered:
 
     def load(self) -> FunctionType:
         """Import the function; raise `MissingExtraError` if a package of kic is missing."""
-        try:
-            function: FunctionType = getattr(import_module(self.module), self.function)
-        except ModuleNotFoundError as error:
-            package = error.name or ""
-            if not package.startswith("kic."):
-                raise
-            from kic.errors import MissingExtraError
-
-            message = f"'{self.owner.__name__}.{self.name}' requires the package {package}, which is missing."
-            raise MissingExtraError(message, name=self.name, package=package) from None
+        module = import_wing(self.module, f"{self.owner.__name__}.{self.name}")
+        function: FunctionType = getattr(module, self.function)
         return function
 
     def as_method(self, function: FunctionType) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ from kic.io.library import models_directory
 from kic.kernels import jit, library, linking
 from kic.kernels.linking import kernels_in as linking_kernels_in
 
-ROOT = BUILD.parents[2]
+ROOT = BUILD.parents[3]
 VERSIONS = re.escape(jit.NUMBA_VERSIONS)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from kic.analysis.linear.modes import Modes
+from kic.analysis.linear.motor_demand import dry_friction
 from kic.dynamics.dynamics import Dynamics, check_regular
 from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, unknown
@@ -34,7 +35,6 @@ from kic.numerics.arrays import (
 )
 from kic.numerics.display import Batched, Summary
 from kic.tasks.actuation.internal_loads import stiffness as constant_effort_stiffness
-from kic.tasks.actuation.motor_demand import dry_friction
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import Program, Transfer
 
