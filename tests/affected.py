@@ -134,4 +134,4 @@ def skip_after_end(item: pytest.Item) -> None:
     """Skip a test if those before it took the time that there is."""
     for seconds in item.stash.get(LIMITS, ()):
         if time.monotonic() > end(seconds):
-            pytest.skip(f"left to `.ci/extended slow analysis` after {seconds:.0f} s")
+            pytest.skip(f"left to `.ci/extended slow positions` after {seconds:.0f} s")

@@ -148,13 +148,17 @@ REACHES = {
     ("io", "_terms"): 4,
     ("analysis", "_aims"): 1,
     ("analysis", "_prepared"): 1,
+    ("simulation", "_tables"): 1,
+    # all but one of `_rows` are of `MovingRows`, which belongs to tasks
     ("tasks", "_model"): 1,
+    ("tasks", "_program"): 1,
+    ("tasks", "_rows"): 3,
     ("ui", "_terms"): 1,
 }
 # of named tuples
 DOCUMENTED = {"_replace", "_asdict", "_fields", "_make"}
 # of the core, although wings have attributes with the same names
-OF_CORE = {"_model", "_states"}
+OF_CORE = {"_model", "_states", "_parts", "_rows", "_program", "_columns", "_tables"}
 
 
 def is_own(node: ast.AST) -> bool:

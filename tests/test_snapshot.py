@@ -60,11 +60,11 @@ def test_names_of_the_models_are_those_of_the_package() -> None:
 NOT_ASKED = {
     "Configuration.animate": "a picture; see tests/plotting",
     "Configuration.draw": "a picture; see tests/plotting",
-    "Configuration.view": "starts a server; see tests/viewer",
-    "Configuration.to_html": "a page; see tests/report",
+    "Configuration.view": "starts a server; see tests/ui/viewer",
+    "Configuration.to_html": "a page; see tests/ui/report",
     "Configuration.summary": "text of results that are asked",
     "Mechanism.draw": "a picture; see tests/plotting",
-    "Mechanism.view": "starts a server; see tests/viewer",
+    "Mechanism.view": "starts a server; see tests/ui/viewer",
     "Mechanism.summary": "text; see tests/mechanism",
     "Mechanism.save": "a file; round trips are tested in tests/io",
 }

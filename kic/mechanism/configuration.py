@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -58,6 +58,12 @@ if TYPE_CHECKING:
     from kic.transfer.coordinate_transfer import CoordinateTransfer
     from kic.ui.report import page as _page
     from kic.ui.viewer import viewer as _viewer
+
+    class _Modelled(Protocol):
+        """Holder of a compiled model."""
+
+        @property
+        def _model(self) -> CompiledModel: ...
 
 
 @with_methods
@@ -713,13 +719,12 @@ class Configuration(Printable, Tabular, Animated):
         to_html = _page.to_html
 
 
-def model_of(owner: Any) -> CompiledModel:
+def model_of(owner: _Modelled) -> CompiledModel:
     """Return the compiled model of a configuration, a mechanism, its evaluators or its mobility.
 
     It has the description, the tree, rows, transfers and programs.
     """
-    model: CompiledModel = owner._model
-    return model
+    return owner._model
 
 
 def flat_states(configuration: Configuration) -> np.ndarray:

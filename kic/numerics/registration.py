@@ -47,17 +47,18 @@ def with_methods(cls: _Class) -> _Class:
 
 
 def import_wing(module: str, used: str) -> ModuleType:
-    """Import a module for a name; raise `MissingExtraError` if a package of kic is missing."""
+    """Import a module for a name; raise `MissingExtraError` if a package that defines methods is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         package = error.name or ""
-        if not package.startswith("kic."):
+        homes = {home for methods in _methods.values() for home, _ in methods.values()} | {module}
+        if not any(f"{home}.".startswith(f"{package}.") for home in homes):
             raise
         from kic.errors import MissingExtraError
 
         message = f"'{used}' requires the package {package}, which is missing."
-        raise MissingExtraError(message, name=used.rpartition(".")[2], package=package) from None
+        raise MissingExtraError(message, name=used.rpartition(".")[2], package=package) from error
 
 
 class Registered:

@@ -104,7 +104,7 @@ class Reference:
 
     def _entry(self, name: str, motion: Any) -> tuple[tuple[str, ...], int, Callable[[float], Desired]]:
         """Return names and number of an entry's rows, and their desired motion as a function of time."""
-        part = self._model.description._parts.get(name)
+        part = self._model.parts.get(name)
         timed = isinstance(motion, Trajectory | OrientationTrajectory) or hasattr(motion, "as_matrix")
         first = motion
         if is_function(motion) and not timed:  # the kind of its values

@@ -266,7 +266,7 @@ class Simulation(Printable, Tabular, Animated):
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         m, made = self.mechanism, []
         if names is not None:
-            made = list(self.configuration._columns(names_of(names, "of", 1)))
+            made = list(self.configuration.table(names).variables)
         else:
             made = motion_columns(m, self.coordinates, (self.q, self.qd, self.qdd))
             made += self._actuator_columns()

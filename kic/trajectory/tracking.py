@@ -82,7 +82,7 @@ class TrackingResult(Printable, Tabular, Animated):
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         description = model_of(self.configuration).description
         time = TableAxis("t", self.t, description.units.time)
-        made = list(self.configuration._table(self.coordinates if names is None else names).variables)
+        made = list(self.configuration.table(self.coordinates if names is None else names).variables)
         if names is None:
             motion = [np.empty(self.qd.shape), self.qd, *([] if self.qdd is None else [self.qdd])]
             made += motion_columns(description, self.coordinates, motion)[len(self.coordinates) :]

@@ -344,9 +344,9 @@ class CompiledModel:
     @cached_property
     def inputs(self) -> BoundedCache[str, NamedInput]:
         """Cache of what names in inputs mean; it begins with the single coordinates of the tree."""
-        known = BoundedCache[str, NamedInput]()
-        single = NamedInput(1, True, False)
+        known, single = BoundedCache[str, NamedInput](), NamedInput(1, True, False)
         known.update({self.tree.columns[k]: single for k in self.tree.single_columns[0]})
+        known.size += len(known)
         return known
 
     def named_input(self, name: str) -> NamedInput:

@@ -23,8 +23,8 @@ class Modes(Batched):
     coordinates : tuple of str
         Names of the M coordinates.
     eigenvalues : (..., 2M)
-        Eigenvalues λ per unit of time, sorted by magnitude, with the positive imaginary part of a conjugate
-        pair first.
+        Eigenvalues λ per unit of time, sorted by magnitude; of a conjugate pair that with the positive
+        imaginary part comes first. `natural` is sorted by ω², in another order if one of them is negative.
     shapes : (..., M, 2M)
         Columns x, each divided by its largest entry.
     natural : (..., M)

@@ -12,7 +12,7 @@ from kic.errors import InputError, SingularError
 from kic.kernels import layout as lay
 from kic.kinematics.queries import Layout, kernel, over_batch
 from kic.mechanism.configuration import flat_states, model_of, run_program
-from kic.mechanism.evaluator import Evaluator, Results, Tables, tables_of
+from kic.mechanism.evaluator import Evaluator, Results, Tables, program_of, tables_of
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import (
     as_array,
@@ -98,7 +98,7 @@ class Task(ABC):
 
     def evaluator(self) -> Evaluator[Any]:
         """Return the evaluator of this task."""
-        return Tables(self._model, (), program=self.tables()._program, task=self)
+        return Tables(self._model, (), program=program_of(self.tables()), task=self)
 
     def tables(self) -> Tables:
         """Return the evaluator of the rows and dynamics from which the task is computed."""

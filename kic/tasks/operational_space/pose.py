@@ -98,7 +98,7 @@ class MovingRows:
         self.turned: dict[str, list[int]] = {}
         parts = list[Body | Frame]()
         for name in dict.fromkeys(label.rpartition(".")[0] for label in rows.labels):
-            part = tree.description._parts.get(name)
+            part = model.parts.get(name)
             wanted = [f"{name}.{w}" for w in OMEGA]
             if isinstance(part, Body | Frame) and set(wanted) <= set(rows.labels):
                 self.turned[name] = [rows.labels.index(label) for label in wanted]
