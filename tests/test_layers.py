@@ -145,7 +145,7 @@ REACHES = {
     ("io", "_describe"): 2,
     ("io", "_label"): 1,
     ("io", "_shafts"): 4,
-    ("io", "_terms"): 4,
+    ("io", "_terms"): 3,
     ("analysis", "_aims"): 1,
     ("analysis", "_prepared"): 1,
     ("simulation", "_tables"): 1,

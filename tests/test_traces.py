@@ -28,7 +28,7 @@ BOUNDS = {
     "simulate": (18000, 30, 5500),
 }
 # the first call of a fresh mechanism
-COLD_BOUNDS = {"at": (150, 24, 96), "coefficients(wrt)": (140, 18, 78)}
+COLD_BOUNDS = {"at": (150, 24, 96), "coefficients(wrt)": (141, 18, 80)}
 all_traces = cache(traces)
 
 

@@ -583,6 +583,31 @@ def find_part(description: MechanismDescription, name: str, *kinds: str, argumen
     raise description._unknown(label, name, *among)
 
 
+def closed_contacts(description: MechanismDescription) -> tuple[Contact, ...]:
+    """Return the contacts that are closed."""
+    return description._closed_contacts
+
+
+def coupled_joints(description: MechanismDescription) -> frozenset[str]:
+    """Return the names of the joints with a coordinate in a coupling."""
+    return description._coupled
+
+
+def reference_values(description: MechanismDescription) -> Mapping[str, float]:
+    """Return the value of each coordinate of every joint in the reference configuration."""
+    return description._reference_values
+
+
+def check_variable(
+    description: MechanismDescription, names: Iterable[str], use: str, remedy: str = ""
+) -> None:
+    """Raise an error if a fixed distance or angle is among names; `use` and `remedy` complete the text."""
+    fixed = [name for name in names if name in description._fixed_names]
+    if fixed:
+        label = f"{description._label(fixed[0])} of '{description.name}'"
+        raise InputError(f"{label} is fixed and cannot be {use}. {remedy}".rstrip(), name=fixed[0])
+
+
 def given_names(description: MechanismDescription, key: str) -> tuple[str, ...] | None:
     """Return the argument "coordinates" or "actuators", or None for its default."""
     given: tuple[str, ...] | None = description.__dict__[f"_{key}"]

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
 import numpy as np
 
-from kic.description.description import forest, given_names
+from kic.description.description import closed_contacts, coupled_joints, forest, given_names, reference_values
 from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
 from kic.description.parts import INERTIA_RTOL, Body, Joint, combined_inertia, limits_by_row
@@ -454,8 +454,7 @@ class _Plan:
         self.mechanism, self.lost, self.names = m, _Lost(), Names([GROUND, *model_of(m).parts])
         bodies = {body.name: body for body in m.bodies}
         driven = {c.partition(".")[0] for shaft in m._shafts.values() for c in shaft}
-        drawn = [(c, x) for j in m.joints for c, x in zip(j.components, j.value, strict=True)]  # type: ignore[arg-type]
-        self.start = start = {name: float(np.real(x)) for name, x in drawn}
+        self.start = start = {name: float(np.real(x)) for name, x in reference_values(m).items()}
         mapped = [
             (row, _Mapped(p, k, start))
             for p in maps
@@ -475,8 +474,7 @@ class _Plan:
         stay = {
             j.name for j in m.joints if j.type not in closing or j.name in driven | wanted or _has_laws(j)
         }
-        coupled = {c.partition(".")[0] for terms in m._terms.values() for c, _ in terms}
-        first = coupled | followers | {name.partition(".")[0] for name in motors}
+        first = coupled_joints(m) | followers | {name.partition(".")[0] for name in motors}
         kept = forest(sorted(m.joints, key=lambda j: (j.name not in first, j.name not in stay, j.dof)))
         self.branches = [
             _Branch(joint, parent, child, bodies[child])
@@ -535,7 +533,7 @@ class _Plan:
             return bool(loop & {*self.mapped})
 
         self.loops = [loop for loop in self.loops if not is_replaced(loop.joint.name, loop.bodies)]
-        fixed: list[Any] = [contact for contact in m.contacts if contact.closed]
+        fixed: list[Any] = [*closed_contacts(m)]
         ends = {d.name: [m[point].body for point in d.points] for d in m.distances}
         fixed += [d for d in m.distances if d.fixed and not is_replaced(d.name, ends[d.name])]
         fixed += [a for a in m.angles if a.fixed and not is_replaced(a.name, a.bodies)]

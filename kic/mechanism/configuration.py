@@ -801,7 +801,7 @@ def flat_motion(
 def tree_coordinates(configuration: Configuration) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the names and the values (..., M) of the coordinates of the spanning tree.
 
-    The columns of spherical joints are rotation vectors. Those of an open chain are in the order of the tree.
+    The columns of spherical joints are rotation vectors. An open chain has the order of its `coordinates`.
     """
     model = model_of(configuration)
     return configuration.coordinates if model.is_open_chain else model.tree.columns, configuration._phi

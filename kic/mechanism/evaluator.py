@@ -223,7 +223,7 @@ class Evaluator(ABC, Generic[Result]):
 
 
 def program_of(evaluator: Tables | Motions) -> Program:
-    """Return the program that an evaluator runs; that of a motion of outputs has none."""
+    """Return the program that an evaluator runs; an evaluator of the motion of rows has none."""
     return evaluator._program
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import given_names
+from kic.description.description import check_variable, given_names
 from kic.errors import InputError, SingularError, batch_indices, short_repr
 from kic.kinematics.outputs import make_rows
 from kic.mechanism.configuration import Configuration, flat_states, model_of
@@ -218,20 +218,15 @@ def rank_sets(model: CompiledModel, at: Any, among: Any, count: Any) -> Independ
 def _candidates(model: CompiledModel, among: Any) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the rows that may be coordinates, and a mask of those with a value."""
     description, tree = model.description, model.tree
-    measures = *description.distances, *description.angles
     if among is None:
         moving = [joint for joint in description.joints if joint.dof]
         # a free joint that is cut imposes no constraint
         names = tuple(j.name for j in moving if not (j in tree.cuts and j.type == "free"))
         own = {n for key in ("coordinates", "actuators") for n in given_names(description, key) or ()}
-        names += tuple(x.name for x in measures if not x.fixed and x.name in own)
+        names += tuple(name for name in description._variable_measures if name in own)
     else:
         names = names_of(among, "of")
-    kinds = {x.name: type(x).__name__ for x in measures if x.fixed}
-    fixed = [name for name in names if name in kinds]
-    if fixed:
-        label = f"{kinds[fixed[0]]} '{fixed[0]}' of '{description.name}'"
-        raise InputError(f"{label} is fixed and cannot be a coordinate.", name=fixed[0])
+    check_variable(description, names, "a coordinate")
     if not names:
         return (), np.zeros(0, dtype=bool)
     rows = make_rows(tree, names)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import closed_contacts
 from kic.dynamics.drive_train import DriveTrain
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, contact_force_check, remarks
 from kic.errors import SingularError
@@ -33,7 +34,7 @@ class ContactMonitor:
     """Monitor of the closed contacts of a mechanism; `names` are the rows at which efforts act."""
 
     def __init__(self, model: CompiledModel, names: tuple[str, ...]) -> None:
-        closed = tuple(contact for contact in model.description.contacts if contact.closed)
+        closed = closed_contacts(model.description)
         self._model, self._names = model, names
         self._check = contact_force_check(closed)
         self._rows = tuple(row for contact in closed for row in contact.rows)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import closed_contacts
 from kic.errors import InputError, batch_indices, counted, invalid, short_repr, unknown
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
@@ -235,7 +236,7 @@ def _integrator(given: Method | Integrator) -> Integrator:
 def _monitor(model: CompiledModel, motion: Motion) -> ContactMonitor | None:
     """Return a monitor of contacts, or None if no contact can open or slip."""
     prescribed = () if motion.acts_at_coordinates else tuple(motion.names[k] for k in motion.held)
-    some = any(contact.closed and contact.type != "pinned" for contact in model.description.contacts)
+    some = any(contact.type != "pinned" for contact in closed_contacts(model.description))
     return ContactMonitor(model, (*motion.actuators, *prescribed)) if some else None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from kic.description.description import given_names
+from kic.description.description import check_variable, given_names
 from kic.description.parts import Angle, Body, Distance, Frame, Joint
 from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import contributions_query
@@ -400,14 +400,8 @@ class CompiledModel:
                 "be coordinates. Name rows that move, or set `closed = False`.",
                 name=closed[0],
             )
-        still = [name for name in names if name in self.description._fixed_names]
-        if still:
-            label = self.description._label(still[0])
-            raise InputError(
-                f"{label} of '{self.description.name}' is fixed and cannot be a coordinate. Name rows that "
-                "move, or remove `fixed`.",
-                name=still[0],
-            )
+        remedy = "Name rows that move, or remove `fixed`."
+        check_variable(self.description, names, "a coordinate", remedy)
         labels = self.transfer(names).labels
         twice = [name for k, name in enumerate(labels) if name in labels[:k]]
         if twice:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.description import closed_contacts
 from kic.description.validation import GROUND
 from kic.kernels import layout as lay
 from kic.kinematics.items import LENGTH, LINEAR, WEIGHTED
@@ -107,8 +108,7 @@ def _distances(closure: Closure) -> tuple[list[dict[int, Any]], int, str] | None
     items = [source[k] for k in np.unique(item_of[t.system.picked]).tolist()]
     others = {source[k].kind for k in item_of[t.system.picked[: t.size]]} - {lay.COORDINATE, lay.DISTANCE}
     others |= {item.kind for item in items} & {lay.NORM}
-    closed = any(contact.closed for contact in drawing.contacts)
-    if others or closure.held or drawing.couplings or closed or drawing.angles:
+    if others or closure.held or drawing.couplings or closed_contacts(drawing) or drawing.angles:
         return None
     given = {tree.columns[item.frame_b] for item in items if item.kind == lay.COORDINATE}
     number = {body: k for k, body in enumerate((GROUND, *(body.name for body in drawing.bodies)))}
@@ -194,7 +194,7 @@ def _planar_joints(closure: Closure) -> Joints | None:
     t = closure.transfer
     tree, normal = t.tree, t.tree.planar_normal
     drawing = tree.description
-    if normal is None or drawing.couplings or any(c.closed for c in drawing.contacts):
+    if normal is None or drawing.couplings or closed_contacts(drawing):
         return None
     joints: Joints = []
     welds: list[tuple[int, int]] = []

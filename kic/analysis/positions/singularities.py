@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kic.analysis.positions.singularity_search import BranchTargets, SingularitySearch, SingularPoint
+from kic.description.description import check_variable
 from kic.description.units import row_unit
 from kic.errors import InputError
 from kic.mechanism.configuration import Configuration, flat_states, model_of, single_values
@@ -343,12 +344,7 @@ def _input_and_output_rows(
     if outputs is None:
         return model.transfer(driving).labels, ()
     wanted = names_of(outputs, "of")
-    drawing = model.description
-    kinds = {x.name: type(x).__name__ for x in (*drawing.distances, *drawing.angles) if x.fixed}
-    fixed = [x for x in wanted if x in kinds]
-    if fixed:
-        message = f"{kinds[fixed[0]]} '{fixed[0]}' of '{name}' is fixed and cannot be an output."
-        raise InputError(message, name=fixed[0])
+    check_variable(model.description, wanted, "an output")
     t = model.transfer(wanted)
     labels = t.labels
     if len(labels) > dof or not labels:

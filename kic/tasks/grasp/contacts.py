@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.contacts import CONTACT_ROWS, Contact
-from kic.description.description import find_part
+from kic.description.description import closed_contacts, find_part
 from kic.description.parts import Body
 from kic.description.validation import GROUND
 from kic.errors import InputError, invalid, short_repr
@@ -459,7 +459,7 @@ def contacts_of(model: CompiledModel, held: str) -> tuple[Contact, ...]:
     """
     tree, description = model.tree, model.description
     find_part(description, held, "bodies", argument="of")
-    closed = [contact for contact in description.contacts if contact.closed]
+    closed = closed_contacts(description)
     found = tuple(contact for contact in closed if held in contact.bodies)
     if not found:
         feet = [body for body in tree.frame if tree.frame[held] in tree.path(tree.frame[body])]
