@@ -249,6 +249,7 @@ _METHODS = {
         "export.export": "@export",
         "io.robot_writers": "save",
         "mechanism.assembly": "close_loops",
+        "mechanism.dimensions": "vary",
         "mechanism.locking": "hold_spins lock unlock",
         "mechanism.prepared": "@prepare",
         "plotting.draw": "draw:draw_reference",

@@ -90,7 +90,8 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     }
     if name in gravity:
         return gravity[name]
-    part = model_of(mechanism).parts.get(name.partition(".")[0])
+    parts = model_of(mechanism).parts
+    part = parts.get(name.rpartition(".")[0]) or parts.get(name.partition(".")[0])
     available = {} if part is None else dict(parameters_of(part))
     if name in available:
         return available[name]

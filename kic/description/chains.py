@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from kic.description.description import MEASURES, REFERENCES, D, MechanismDescription, connected, find_part
 from kic.description.parts import Joint
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.errors import InputError, short_repr
 from kic.numerics.arguments import names_of
 
@@ -124,7 +124,7 @@ def _parts(
     kept |= {kind: tuple(x for x in kept[kind] if not x.fixed) for kind in MEASURES}
     for kind in ("couplings", "motors"):
         given = getattr(description, kind)
-        kept[kind] = tuple(x for x in given if {j.partition(".")[0] for j in x.joints} <= {*joints})
+        kept[kind] = tuple(x for x in given if {part_of(j) for j in x.joints} <= {*joints})
     return kept
 
 

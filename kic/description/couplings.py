@@ -175,7 +175,7 @@ def coordinate_of(label: str, owner: str, name: str, joints: Mapping[str, Joint]
     """
     joint = joints.get(name)
     if joint is None and isinstance(name, str):  # names have no dots, components may
-        joint = joints.get(name.partition(".")[0])
+        joint = joints.get(valid.part_of(name))
         joint = joint if joint and name in joint.components else None
     if joint is None:
         components = (c for joint in joints.values() for c in joint.components)

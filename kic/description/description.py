@@ -32,7 +32,7 @@ from kic.description.parts import (
     limits_by_row,
 )
 from kic.description.units import Units, default_gravity, rate_unit
-from kic.description.validation import GROUND, Vector, assign, listed
+from kic.description.validation import GROUND, Vector, assign, listed, part_of, split_row
 from kic.errors import (
     InputError,
     ModelError,
@@ -512,7 +512,7 @@ class MechanismDescription:
             return part.components
         if isinstance(part, Measure):
             return () if part.fixed else (name,)
-        base, _, row = name.partition(".")
+        base, row = split_row(name)
         owner = self._parts.get(base)
         if isinstance(owner, Joint):
             return (name,) if name in owner.components else None
@@ -534,6 +534,17 @@ class MechanismDescription:
         return MappingProxyType(
             {c: x for j in self.joints for c, x in zip(j.components, j.value, strict=True)}  # type: ignore[arg-type]
         )
+
+    @cached_property
+    def _held(self) -> Mapping[str, float]:
+        """Mapping from coordinates that keep their reference values, unless they are given, to these."""
+        found: dict[str, float] = {}
+        parts: tuple[Any, ...] = *self.joints, *self.distances, *self.angles
+        for part in parts:
+            if part.held:
+                joint = isinstance(part, Joint)
+                found[part.name] = self._reference_values[part.name] if joint else self._drawn_value(part)
+        return MappingProxyType(found)
 
     @cached_property
     def _named_parts(self) -> Mapping[str, Part]:
@@ -596,6 +607,11 @@ def coupled_joints(description: MechanismDescription) -> frozenset[str]:
 def reference_values(description: MechanismDescription) -> Mapping[str, float]:
     """Return the value of each coordinate of every joint in the reference configuration."""
     return description._reference_values
+
+
+def held_coordinates(description: MechanismDescription) -> Mapping[str, float]:
+    """Return the coordinates that keep their reference values unless they are given, with these values."""
+    return description._held
 
 
 def check_variable(
@@ -721,7 +737,7 @@ def replace_fields(description: D, part: str | None = None, /, **changes: Any) -
     fixed = isinstance(made, Joint | Measure) and (not made.dof if isinstance(made, Joint) else made.fixed)
     for key in ("coordinates", "actuators"):
         if fixed and (given := given_names(description, key)) is not None:
-            parts[key] = tuple(row for row in given if row.partition(".")[0] != part)
+            parts[key] = tuple(row for row in given if part_of(row) != part)
     return replace(description, **parts)
 
 

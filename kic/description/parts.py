@@ -227,6 +227,9 @@ class Joint:
     swing_axis : (3,) float, optional
         Direction for `swing`; by default the normal of both axes of a universal joint. Needed for spherical
         joints.
+    held : bool
+        True for a single coordinate that keeps its reference value unless it is given, such as a dimension;
+        see `Mechanism.vary`.
     """
 
     name: str
@@ -247,9 +250,14 @@ class Joint:
     rate_limits: float | tuple[float, float] | tuple[float | tuple[float, float], ...] | None = None
     swing: float | None = None
     swing_axis: Vector | None = None
+    held: bool = False
 
     def __post_init__(self) -> None:
-        label = check_part(self, "joint", type=partial(valid.choice, among=JOINT_DOF), bodies=valid.two_names)
+        types = partial(valid.choice, among=JOINT_DOF)
+        label = check_part(self, "joint", type=types, bodies=valid.two_names, held=valid.flag)
+        if self.held and self.dof != 1:
+            remedy = "Only a single coordinate can be held."
+            raise invalid_part(label, "held", f"must be False for a {self.type} joint", True, remedy)
         self._geometry(label)
         for key in ("value", "stiffness", "rest", "damping", "armature", "friction"):
             assign(self, **{key: self._per_coordinate(label, key)})
@@ -571,10 +579,14 @@ class Measure:
     name: str
     fixed: bool
     limits: tuple[float, float] | None
+    held: bool
 
     def _check_measure(self, kind: str, remedy: str, **validators: Callable[[str, str, Any], Any]) -> str:
         """Check the fields of a measure, and return its label for messages."""
-        label = check_part(self, kind, fixed=partial(valid.flag, remedy=remedy), **validators)
+        fixed = partial(valid.flag, remedy=remedy)
+        label = check_part(self, kind, fixed=fixed, held=valid.flag, **validators)
+        if self.fixed and self.held:
+            raise ModelError(f"{label} is fixed and cannot be held. Leave one out.", key="held")
         for key, check in (
             ("limits", valid.interval),
             ("effort_limits", valid.bounds),
@@ -610,6 +622,8 @@ class Distance(Measure):
         Smallest and largest length, such as those of a cylinder; see `limits` of `Joint`.
     effort_limits, rate_limits : float or (2,) float, optional
         Limits of the actuator force and of the rate, as in `Joint`.
+    held : bool
+        True for a coordinate that keeps its reference value unless it is given, as in `Joint`.
 
     Examples
     --------
@@ -627,6 +641,7 @@ class Distance(Measure):
     limits: tuple[float, float] | None = None
     effort_limits: float | tuple[float, float] | None = None
     rate_limits: float | tuple[float, float] | None = None
+    held: bool = False
 
     def __post_init__(self) -> None:
         remedy = "Use True to keep the length of the reference configuration."
@@ -655,6 +670,8 @@ class Angle(Measure):
         Smallest and largest angle; see `limits` of `Joint`.
     effort_limits, rate_limits : float or (2,) float, optional
         Limits of the actuator moment and of the rate, as in `Joint`.
+    held : bool
+        True for a coordinate that keeps its reference value unless it is given, as in `Joint`.
 
     Examples
     --------
@@ -675,6 +692,7 @@ class Angle(Measure):
     limits: tuple[float, float] | None = None
     effort_limits: float | tuple[float, float] | None = None
     rate_limits: float | tuple[float, float] | None = None
+    held: bool = False
 
     def __post_init__(self) -> None:
         remedy = "Use True to keep the angle of the reference configuration."

@@ -16,7 +16,7 @@ import numpy as np
 
 from kic.description.description import MechanismDescription, given_names
 from kic.description.parts import Angle, Joint
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.errors import either
 from kic.numerics.graphs import components
 from kic.numerics.linalg import unit
@@ -66,7 +66,7 @@ def find_spins(description: MechanismDescription, free: Iterable[str] = ()) -> l
     if all(joint.type != "spherical" for joint in description.joints):
         return []
     graph = _Graph(description)
-    kept = {name.partition(".")[0] for name in free}
+    kept = {part_of(name) for name in free}
     rods = [rod for rod in graph.rods() if kept.isdisjoint(joint.name for joint in rod.ends)]
     loose = {body for rod in rods for body in rod.bodies}
     made, waiting = dict[int, Spin](), list(range(len(rods)))
@@ -127,7 +127,7 @@ class _Graph:
         self.rtol = min(max(LINE_RTOL, 10 * description.closure_tolerance), LINE_RTOL_MAX)
         driven = {c for coordinates in description._shafts.values() for c in coordinates}
         driven |= set(given_names(description, "actuators") or ())
-        self.driven = {name.partition(".")[0] for name in driven} | description._coupled
+        self.driven = {part_of(name) for name in driven} | description._coupled
 
     def _connected(self, joints: Iterable[Joint]) -> np.ndarray:
         links = [(self.index[a], self.index[b]) for a, b in (joint.bodies for joint in joints)]
@@ -304,5 +304,5 @@ def with_held_spins(description: Any, spins: Iterable[Spin]) -> Any:
     changes: dict[str, Any] = {"joints": tuple(made.get(j.name, j) for j in description.joints)}
     for key in ("coordinates", "actuators"):
         if (given := given_names(description, key)) is not None:
-            changes[key] = tuple(name for name in given if name.partition(".")[0] not in made)
+            changes[key] = tuple(name for name in given if part_of(name) not in made)
     return replace(description, **changes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kic.description.validation import assign, text
+from kic.description.validation import assign, part_of, text
 from kic.errors import DegreesWarning, ModelError
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def warn_of_degrees(description: MechanismDescription, rows: Iterable[str], valu
     """
     for k, row in enumerate(rows):
         column = values[..., k].real.ravel()
-        coupled = row.partition(".")[0] in description._coupled
+        coupled = part_of(row) in description._coupled
         if not column.size or coupled or row_unit(description, row) != "rad":
             continue
         largest = float(column[np.argmax(np.nan_to_num(np.abs(column)))])

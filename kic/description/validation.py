@@ -18,6 +18,10 @@ SIZE_MAX = 1e50
 # sine (cosine) of the angle below which two given directions count as parallel (perpendicular)
 PARALLEL_ATOL = 1e-9
 GROUND = "ground"
+# fields of parts whose numbers are dimensions: "B.at.x" is also the name of a joint that changes one
+DIMENSION_SCALARS = ("value", "length")
+DIMENSION_KEYS = ("at", "axis", "axes", "com", "origin", *DIMENSION_SCALARS)
+DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
 def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
@@ -133,10 +137,33 @@ def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
     return str(value)
 
 
+def split_row(name: str) -> tuple[str, str]:
+    """Return the name of the part of a row or component, and the rest without its dot.
+
+    Joints of dimensions are the only parts with dots in their names, such as "B.at.x", "B.axis.crank.rx" or
+    "B.value".
+    """
+    part, dot, rest = name.partition(".")
+    if dot and rest.partition(".")[0] in DIMENSION_KEYS:
+        words = name.split(".")
+        # the name of a body may precede the direction
+        count = next((n for n in (4, 3) if words[n - 1 : n] and words[n - 1] in DIRECTIONS), 0)
+        count = count if words[1] not in DIMENSION_SCALARS else 2
+        if count:
+            return ".".join(words[:count]), ".".join(words[count:])
+    return part, rest
+
+
+def part_of(row: str) -> str:
+    """Return the name of the part of a row or component."""
+    part, dot, rest = row.partition(".")
+    return split_row(row)[0] if dot and rest.partition(".")[0] in DIMENSION_KEYS else part
+
+
 def check_name(kind: str, value: Any, key: str = "name") -> str:
-    """Return a valid name; dots are reserved for components and rows."""
+    """Return a valid name; dots are reserved for components, rows, and joints of dimensions."""
     word = isinstance(value, str) and value.isprintable() and value == value.strip()
-    if not word or not value or "." in value:
+    if not word or not value or ("." in value and (kind != "joint" or part_of(value) != value)):
         raise ModelError(
             f"A {kind}'s `{key}` must be text without dots, line breaks or outer spaces, and not empty, "
             f"got {short_repr(value)}.",

@@ -191,6 +191,7 @@ def _efforts(tracer: Tracer, want: int, second: str, name: str) -> list[tuple[Ar
     """Return efforts or accelerations, as `evaluator.Motions`."""
     transfer: Any = tracer.transfer
     if want & lay.WANT_FORWARD:
+        tracer.model.require_none_held("Forward dynamics")
         tracer.check_inertia()
     columns = tuple(a[None] for a in _rates(tracer, "qd", second))
     if transfer.permutation is not None:

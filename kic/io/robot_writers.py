@@ -22,7 +22,7 @@ from kic.description.description import closed_contacts, coupled_joints, forest,
 from kic.description.joint_types import BALL_TYPES
 from kic.description.motors import Motor
 from kic.description.parts import INERTIA_RTOL, Body, Joint, combined_inertia, limits_by_row
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.errors import ModelError, counted, invalid
 from kic.io.robot import NO_LIMIT, Names, clean_name, link_origin
 from kic.io.toml import save as save_toml
@@ -349,6 +349,7 @@ def _checked(mechanism: Mechanism) -> Mechanism:
     if not isinstance(mechanism, Mechanism):
         raise invalid("mechanism", "must be a Mechanism", mechanism)
     model_of(mechanism).require_real("to_urdf() and to_mjcf()", "Write the mechanism without it.")
+    model_of(mechanism).require_none_held("A URDF or MJCF")
     return mechanism
 
 
@@ -453,7 +454,7 @@ class _Plan:
     def __init__(self, m: Mechanism, closing: Iterable[str], maps: tuple[PolynomialMap, ...]) -> None:
         self.mechanism, self.lost, self.names = m, _Lost(), Names([GROUND, *model_of(m).parts])
         bodies = {body.name: body for body in m.bodies}
-        driven = {c.partition(".")[0] for shaft in m._shafts.values() for c in shaft}
+        driven = {part_of(c) for shaft in m._shafts.values() for c in shaft}
         self.start = start = {name: float(np.real(x)) for name, x in reference_values(m).items()}
         mapped = [
             (row, _Mapped(p, k, start))
@@ -468,13 +469,13 @@ class _Plan:
                 )
                 raise ModelError(message, key="polynomials", name=row)
         self.mapped = dict(mapped)
-        followers = {c.partition(".")[0] for c in self.mapped}
+        followers = {part_of(c) for c in self.mapped}
         motors = [name for p in maps for name in p.variables]
-        wanted = {c.partition(".")[0] for c in (*(given_names(m, "coordinates") or ()), *motors)}
+        wanted = {part_of(c) for c in (*(given_names(m, "coordinates") or ()), *motors)}
         stay = {
             j.name for j in m.joints if j.type not in closing or j.name in driven | wanted or _has_laws(j)
         }
-        first = coupled_joints(m) | followers | {name.partition(".")[0] for name in motors}
+        first = coupled_joints(m) | followers | {part_of(name) for name in motors}
         kept = forest(sorted(m.joints, key=lambda j: (j.name not in first, j.name not in stay, j.dof)))
         self.branches = [
             _Branch(joint, parent, child, bodies[child])

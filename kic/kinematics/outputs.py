@@ -17,7 +17,7 @@ from kic.description.couplings import Coupling
 from kic.description.description import find_part
 from kic.description.motors import Motor
 from kic.description.parts import Body, CenterOfMass, Frame, Joint, Measure, Point
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InertiaError, InputError, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_items, cut_joint_part, measure_part
@@ -127,14 +127,14 @@ def make_rows(tree: Tree, names: Sequence[str]) -> Rows:
     keys: list[tuple[str, str]] = []
     known: dict[str, tuple[int, Part]] = {}
     for name in names:
-        whole, _, part = name.partition(".")
+        whole, part = split_row(name) if "." in name else (name, "")
         group = "omega" if part in OMEGA else "angle" if part == "angle" else ""
         if part.startswith(EULER):
             group = part.partition(".")[0]
         key = f"{whole}.{group}" if group else whole
         keys.append((whole, key))
         if key not in known:
-            made = _part(tree, key)
+            made = _part(tree, whole, group)
             known[key] = len(items), made
             items += made.items
     plain = plain_rows(tree, items)
@@ -206,9 +206,9 @@ def plain_rows(tree: Tree, items: list[Item]) -> Rows:
     return Rows((), {}, valued, None, table, kinds, vectors, height, True, tuple(items), indices)
 
 
-def _part(tree: Tree, key: str) -> Part:
+def _part(tree: Tree, name: str, group: str) -> Part:
     """Return the items of a part, or of the angle or angular velocity of a body."""
-    name, _, group = key.partition(".")
+    key = f"{name}.{group}"
     if name == GROUND:
         raise InputError(f"'{GROUND}' does not move. Name a point, a body or a joint.", name=GROUND)
     part = find_part(tree.description, name)
@@ -301,7 +301,7 @@ def _frame(tree: Tree, part: Body | Frame) -> Part:
 
 def _angle(tree: Tree, part: object, key: str) -> Part:
     """Return the item of the angle of a body of a planar mechanism."""
-    name = key.partition(".")[0]
+    name = part_of(key)
     normal = tree.planar_normal
     if not isinstance(part, Body):
         message = f"'{name}' is not a body; only bodies of planar mechanisms have an `.angle`."

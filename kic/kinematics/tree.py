@@ -13,7 +13,7 @@ import numpy as np
 
 from kic.description.description import MechanismDescription, forest, given_names
 from kic.description.parts import Joint
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.errors import unfinished_type
 from kic.kernels import layout as lay
 from kic.numerics.arrays import step_vanishes
@@ -161,7 +161,7 @@ class Tree:
     def _span(description: MechanismDescription) -> frozenset[str]:
         """Return the joints of a spanning tree by priority: coupled, `coordinates`, few dof, small loops."""
         wanted, coupled = (
-            {name.split(".")[0] for name in given_names(description, "coordinates") or ()},
+            {part_of(name) for name in given_names(description, "coordinates") or ()},
             description._coupled,
         )
         sizes = _size_classes(description)

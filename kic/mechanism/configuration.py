@@ -11,7 +11,7 @@ import numpy as np
 
 from kic.description.parts import Frame, Joint
 from kic.description.units import row_unit
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of, split_row
 from kic.dynamics.dynamics import Dynamics
 from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, OutOfRangeError, batch_indices, invalid, short_repr
@@ -268,14 +268,14 @@ class Configuration(Printable, Tabular, Animated):
         >>> c.value("link6.euler_xyz").shape
         (3,)
         """
-        base, _, row = of.partition(".") if isinstance(of, str) else ("", "", "")
+        base, row = split_row(of) if isinstance(of, str) else ("", "")
         if row == SWING and isinstance(self._model.description._parts.get(base), Joint):
             return self._masked(swing_angle(self._model, base, self._states)).reshape(self.batch)
         query = self._model.rows(of, 1)
         rows = query.layout.rows
         if not rows.holonomic:
             bare = next(n for n, valued in zip(rows.labels, rows.valued, strict=True) if not valued)
-            name, base = of if isinstance(of, str) else bare, bare.partition(".")[0]
+            name, base = of if isinstance(of, str) else bare, part_of(bare)
             part = self._model.description._parts.get(base)
             row = f"{base}.x"
             if isinstance(part, Joint):
@@ -435,7 +435,7 @@ class Configuration(Printable, Tabular, Animated):
             Highest order.
         wrt : str or list of str, optional
             Coordinates: joints, points, body motion, distances, or single rows of them, as many as the
-            mechanism has degrees of freedom. By default the mechanism's own.
+            mechanism has degrees of freedom, without those that are held. By default the mechanism's own.
         failures : {"raise", "mask"}
             Treatment of members whose coordinates cannot drive the mechanism: raise an error, or return NaN.
 

@@ -819,8 +819,9 @@ class PositionSolver(Evaluator[np.ndarray]):
     def __init__(self, model: CompiledModel, wrt: str | Iterable[str] | None = None) -> None:
         model.require_real("prepare.position()", "Use at(), which returns a configuration.")
         self._model = model
-        self._names = model.coordinates if wrt is None else names_of(wrt, "wrt")
-        model.check_number(None if wrt is None else self._names)
+        names = None if wrt is None else model.with_held(names_of(wrt, "wrt"))
+        self._names = model.coordinates if names is None else names
+        model.check_number(names)
         self._closure = model.closure(self._names)
         self._positions = model.positions(self._names)
         self._transfer = self._closure.transfer

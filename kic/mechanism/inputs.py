@@ -13,7 +13,7 @@ import numpy as np
 from kic.description.description import MechanismDescription
 from kic.description.parts import Body, Frame, Joint
 from kic.description.units import DEGREES_ANGLE_MIN, warn_of_degrees
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InputError, coordinates_named, invalid, short_repr, unknown
 from kic.kinematics.euler import EULER, check_sequence
 from kic.kinematics.state import reference_coordinates
@@ -53,8 +53,19 @@ def position_problem(model: CompiledModel, inputs: Any) -> tuple[Targets, Closur
             raise
     named = {key: model.inputs.get(key) or model.named_input(key) for key in given}
     targets = targets_of(model.tree, named, model.length, given)
+    held = model.description._held
+    if held and not held.keys() <= given.keys() and _count(model.tree, named, targets) != model.dof:
+        given = {**given, **{name: x for name, x in held.items() if name not in given}}
+        named = {key: model.inputs.get(key) or model.named_input(key) for key in given}
+        targets = targets_of(model.tree, named, model.length, given)
     key = targets.names, targets.held
     return targets, model.problems.get(key) or model.problem(*key)
+
+
+def _count(tree: Tree, named: Mapping[str, NamedInput], targets: Targets) -> int:
+    """Return the number of degrees of freedom that targets determine."""
+    rows = sum(named[name].height for name in targets.names)
+    return rows + sum(map(motion_subspace(tree).count, targets.held))
 
 
 def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, Any]:
@@ -104,7 +115,7 @@ def _orientation(description: MechanismDescription, key: str, value: Any) -> tup
 
     The orientation is regular in gimbal lock too.
     """
-    name, _, row = key.partition(".")
+    name, row = split_row(key)
     part = description._parts.get(name)
     if not row.startswith(EULER) or part is None:
         return key, value
@@ -215,7 +226,7 @@ def _values(tree: Tree, one: NamedInput, key: str, value: Any) -> list[np.ndarra
             name = hinges[0].name
             message = f"'{key}' is a body, which has no value. Give its joint '{name}' a value, or '{key}' a "
             raise InputError(f"{message}RigidTransform or Rotation of SciPy.", name=key, joint=name)
-        ball = key.partition(".")[0]
+        ball = part_of(key)
         if ball in tree.description._ball_joints:
             message = f"'{key}' is an angular velocity alone. Give '{ball}' a rotation vector or a Rotation."
             raise InputError(message, name=key)
@@ -309,7 +320,15 @@ def coordinate_array(description: MechanismDescription, name: str, value: Any) -
     """Return an array (..., M) of all coordinates in order."""
     names = description.coordinates
     a = numbers(name, value)
-    if a.ndim == 0 and len(names) == 1:
+    if held := description._held:
+        moving = [k for k, name in enumerate(names) if name not in held]
+        a = a[None] if a.ndim == 0 and len(moving) == 1 else a
+        if a.ndim and a.shape[-1] == len(moving) < len(names):
+            whole = np.array([held.get(name, 0.0) for name in names], a.dtype)
+            whole = np.tile(whole, (*a.shape[:-1], 1))
+            whole[..., moving] = a
+            return whole
+    elif a.ndim == 0 and len(names) == 1:
         a = a[None]
     if a.ndim == 0 or a.shape[-1] != len(names):
         raise invalid(
@@ -326,8 +345,8 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
     """Return True if inputs are an array or name joints only; an open chain then needs no position solver."""
     if not isinstance(inputs, Mapping):
         return True
-    names = [key.partition(".") for key in inputs if isinstance(key, str)]
-    return not any(base in description._valued_names or row.startswith(EULER) for base, _, row in names)
+    names = [split_row(key) for key in inputs if isinstance(key, str)]
+    return not any(base in description._valued_names or row.startswith(EULER) for base, row in names)
 
 
 def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
@@ -383,6 +402,8 @@ def _from_names(description: MechanismDescription, inputs: Mapping[Any, Any]) ->
             if name in given:
                 raise InputError(f"Coordinate '{name}' of '{description.name}' is given twice.", name=name)
             given[name] = x
+    for name, value in description._held.items():
+        given.setdefault(name, np.asarray(value))
     missing = [name for name in names if name not in given]
     surplus = [name for name in given if name not in names]
     if missing or surplus:
@@ -413,7 +434,7 @@ def single_entries(description: MechanismDescription, key: Any, value: Any) -> l
         return [(c, a[..., k]) for k, c in enumerate(joint.components)]
     if key in components:
         return [(key, numbers(key, value))]
-    if (whole := key.partition(".")[0]) in description._parts and whole not in joints:
+    if (whole := part_of(key)) in description._parts and whole not in joints:
         kind = "motor" if any(motor.name == whole for motor in description.motors) else "load"
         raise InputError(
             f"'{key}' is a {kind} and cannot be an input; at() takes joints, points, distances and angles.",

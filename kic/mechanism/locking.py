@@ -13,7 +13,7 @@ from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Joint, Measure, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.units import coordinate_units, row_unit
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
 from kic.kinematics.outputs import OMEGA
 from kic.kinematics.tree import ball_axes
@@ -31,7 +31,13 @@ _LOCKS = "_locks"
 # attribute of a mechanism without locks: spins whose hinges are locked by `hold_spins`
 _SPINS = "_spins"
 # fields of a distance or an angle that is locked
-_FIXED: dict[str, Any] = {"fixed": True, "limits": None, "effort_limits": None, "rate_limits": None}
+_FIXED: dict[str, Any] = {
+    "fixed": True,
+    "held": False,
+    "limits": None,
+    "effort_limits": None,
+    "rate_limits": None,
+}
 # kinds of parts that can be locked
 _KINDS = "joints", "distances", "angles", "points", "bodies"
 # largest difference between values of dependent locks that are consistent
@@ -94,7 +100,7 @@ def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) 
     else:
         given = dict.fromkeys(names_of(values, "values"))
     for name in given:
-        part = find_part(base, name.partition(".")[0] if _is_row(base, name) else name, *_KINDS)
+        part = find_part(base, part_of(name) if _is_row(base, name) else name, *_KINDS)
         if _is_fixed(part):
             raise InputError(f"'{name}' of '{base.name}' is fixed. Leave it out.", name=name, key="values")
     base, left = _with_values(base, {**dict.fromkeys(names), **given})
@@ -105,13 +111,13 @@ def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) 
     while moved:  # a coupling fixes its last joint
         moved = False
         for name, terms in couplings.items():
-            couplings[name] = terms = tuple(x for x in terms if x[0].partition(".")[0] not in locked)
+            couplings[name] = terms = tuple(x for x in terms if part_of(x[0]) not in locked)
             if len(terms) == 1 and terms[0][0] in base._joints:
                 locked[terms[0][0]], moved = None, True
     made = base.replace(coordinates=left).without(*(name for name, terms in couplings.items() if not terms))
     for motor in base.motors:  # the shaft turns with the remaining joints
         pairs = zip(motor.joints, motor.ratios or (), base._shafts[motor.name], strict=True)
-        rest = [(joint, ratio) for joint, ratio, c in pairs if c.partition(".")[0] not in locked]
+        rest = [(joint, ratio) for joint, ratio, c in pairs if part_of(c) not in locked]
         if not rest:
             made = made.without(motor.name)
         elif len(rest) < len(motor.joints):
@@ -237,7 +243,7 @@ def _is_fixed(part: Part) -> bool:
 def _is_row(mechanism: Mechanism, name: Any) -> bool:
     """Return True for a point, a body, or one of their rows."""
     known = isinstance(name, str) and mechanism._components(name) is not None
-    return known and isinstance(mechanism._parts[name.partition(".")[0]], Point | Body)
+    return known and isinstance(mechanism._parts[part_of(name)], Point | Body)
 
 
 def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
@@ -248,8 +254,8 @@ def _guides(mechanism: Mechanism, names: Iterable[str]) -> list[Body | Joint]:
     """
     held: dict[str, set[str]] = {}
     for name in names:
-        owner, _, row = name.partition(".")
-        rows = {row} if row else {x.partition(".")[2] for x in mechanism._components(name) or ()}
+        owner, row = split_row(name)
+        rows = {row} if row else {split_row(x)[1] for x in mechanism._components(name) or ()}
         held.setdefault(owner, set()).update(rows)
     normal, made = mechanism._model.tree.planar_normal, list[Body | Joint]()
     for owner, own in held.items():
@@ -316,7 +322,7 @@ def _without_spins(mechanism: Mechanism, spins: Iterable[Spin]) -> Mechanism:
     made, given = with_held_spins(mechanism, spins), given_names(mechanism, "coordinates")
     if given is None:
         return made
-    kept = tuple(c for c in given if c.partition(".")[0] not in idle)
+    kept = tuple(c for c in given if part_of(c) not in idle)
     return made.replace(coordinates=default_coordinates(made.replace(coordinates=None), [kept]))
 
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from kic.export.export import Exports
     from kic.io import robot_writers as _robot_writers
     from kic.mechanism import assembly as _assembly
+    from kic.mechanism import dimensions as _dimensions
     from kic.mechanism import locking as _locking
     from kic.mechanism.prepared import Evaluators
     from kic.plotting import draw as _draw
@@ -180,7 +181,8 @@ class Mechanism(Printable, MechanismDescription):
             allowed, as many as the degrees of freedom: joints, points ("tip", "tip.x"), distances, angles of
             a planar mechanism. A body takes a `RigidTransform`, its displacement from the reference
             configuration, or a `Rotation` for its orientation alone: 6 and 3 inputs in space, 3 and 1 in a
-            plane. A spherical joint, also in a loop, counts as many inputs as an orientation.
+            plane. A spherical joint, also in a loop, counts as many inputs as an orientation. Coordinates
+            that are held, such as dimensions (see `vary`), can be omitted.
         near : Configuration, optional
             Configuration from which the solution is continued, so that the assembly mode is kept; by default
             the reference configuration. The path from its values to the inputs is followed by predictor steps
@@ -410,6 +412,7 @@ class Mechanism(Printable, MechanismDescription):
         sweep = _sweep.sweep
         track = _tracking.track
         unlock = _locking.unlock
+        vary = _dimensions.vary
         view = _viewer.view_reference
         without = _description.without
 

@@ -16,7 +16,7 @@ import numpy as np
 from kic.description.couplings import Coupling
 from kic.description.description import given_names
 from kic.description.parts import Distance, Joint, Spring
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.kinematics.tree import frame_axes
 from kic.numerics.linalg import unit
 from kic.plotting.joint_offsets import JointPlacement
@@ -105,7 +105,7 @@ class KinematicDiagram:
         joints = () if closed else tuple(joint.name for joint in self.description.joints if joint.dof)
         driven = joints if (named := given_names(self.description, "coordinates")) is None else named
         driven = driven if (actuators := given_names(self.description, "actuators")) is None else actuators
-        self.driven = frozenset(name.partition(".")[0] for name in driven)
+        self.driven = frozenset(part_of(name) for name in driven)
         # distances of two points that are drawn, and their ends
         shown = (d for d in self.description.distances if d.fixed or d.name in self.driven)
         self.rods = tuple(d for d in shown if d.axis is None)
@@ -250,7 +250,7 @@ class KinematicDiagram:
             if coupling.ratios is not None:
                 self._add_tie(coupling)
                 continue
-            pair = [joints[name.partition(".")[0]] for name in coupling.joints]
+            pair = [joints[part_of(name)] for name in coupling.joints]
             if any(joint.at is None or joint.axis is None for joint in pair):
                 continue
             shared = set(pair[0].bodies) & set(pair[1].bodies)
@@ -311,7 +311,7 @@ class KinematicDiagram:
 
     def _add_tie(self, coupling: Coupling) -> None:
         """Add a tie between the coupled joints."""
-        names = dict.fromkeys(name.partition(".")[0] for name in coupling.joints)
+        names = dict.fromkeys(part_of(name) for name in coupling.joints)
         marks = [m for name in names for m in self.marks if m.name == name and m.kind in _COUPLED_KINDS]
         places = [m.places[-1] for m in marks]
         place_bodies = tuple(m.place_bodies[-1] for m in marks)

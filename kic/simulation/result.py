@@ -27,6 +27,7 @@ import numpy as np
 from kic.description.parts import COM
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import energy_unit, motor_unit, power_unit, rate_unit, row_unit
+from kic.description.validation import part_of
 from kic.errors import InputError, invalid, unknown
 from kic.io.toml import written
 from kic.kernels import layout as lay
@@ -119,7 +120,7 @@ def plot_run(run: Any, names: str | Iterable[str] | None, width: float) -> Pictu
     rows: list[str] = []
     for name in names_of(names, "of"):
         if name not in groups or name in parts:
-            if name.partition(".")[0] not in {COM, *parts}:
+            if part_of(name) not in {COM, *parts}:
                 raise unknown("group or part", name, description.name, (*groups, *parts))
             rows.append(name)
             continue

@@ -163,6 +163,7 @@ def simulate(
     """
     start = mechanism.at() if near is None else near
     model = model_of(mechanism)
+    model.require_none_held("A motion")
     names = model.coordinates if wrt is None else model.transfer(names_of(wrt, "wrt")).labels
     model.check_number(None if wrt is None else names)
     integrator = _integrator(integrator)

@@ -276,6 +276,7 @@ def track(
     """
     model = model_of(mechanism)
     model.require_real("Following a path", "Use Configuration.resolve_redundancy().")
+    model.require_none_held("Following a path")
     times = reals(t)
     if times is None or times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
         raise invalid("t", "must be at least two increasing times", t)

@@ -13,6 +13,7 @@ import numpy as np
 
 from kic.description.description import check_variable, given_names
 from kic.description.parts import Angle, Body, Distance, Frame, Joint
+from kic.description.validation import part_of
 from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import contributions_query
 from kic.errors import InputError, LoopError, coordinates_named, either
@@ -141,6 +142,16 @@ class CompiledModel:
                 f"{function} of '{self.description.name}' needs real numbers and cannot propagate the "
                 f"complex step of a sensitivity. {remedy}",
                 got=self.tree.scalar,
+                function=function,
+            )
+
+    def require_none_held(self, function: str) -> None:
+        """Raise an error for a function that would move coordinates that are held."""
+        if held := self.description._held:
+            raise InputError(
+                f"{function} of '{self.description.name}' would move held coordinates. Lock them at their "
+                f"values, as in m.lock({dict(held)}).",
+                names=tuple(held),
                 function=function,
             )
 
@@ -393,7 +404,7 @@ class CompiledModel:
         unnamed = names is None and given_names(self.description, "coordinates") is None
         names = self.coordinates if names is None else names
         touching = {contact.name for contact in self.description._closed_contacts}
-        closed = [contact for contact, _, _ in [n.partition(".") for n in names] if contact in touching]
+        closed = [part for part in map(part_of, names) if part in touching] if touching else []
         if closed:
             raise InputError(
                 f"Contact '{closed[0]}' of '{self.description.name}' is closed, so its rows cannot "
@@ -493,7 +504,7 @@ class CompiledModel:
         }
         for contact in self.description._closed_contacts:
             still[contact.name] = f"Contact '{contact.name}' of '{self.description.name}' is closed"
-        for base in (name.partition(".")[0] for name in names):
+        for base in map(part_of, names):
             if base in still:
                 raise InputError(
                     f"{still[base]} and cannot be an actuator: an effort there does no work. Omit it; "
@@ -556,6 +567,8 @@ class CompiledModel:
         except TypeError:  # names that are no strings
             found = None
         if found is None:
+            if want & lay.WANT_FORWARD:
+                self.require_none_held("Forward dynamics")
             is_transfer = isinstance(wrt, IdentityTransfer | CoordinateTransfer)
             transfer: Any = wrt if is_transfer else self.transfer_for(wrt)  # type: ignore[arg-type]
             names, order = names_of(of, least=0 if want else 1), check_order(order)
@@ -612,10 +625,18 @@ class CompiledModel:
         names = None if wrt is None else names_of(wrt, "wrt")
         found = self._checked.get(names)
         if found is None:
+            given, names = names, self.with_held(names) if self.description._held else names
             self.check_number(names)
             solving = self.transfer(self.coordinates if names is None else names)
             # a constant map needs no system
             constant = None if self.has_complex_step else solving.linear_map
             found = solving if constant is None else LinearTransfer(solving, constant)
-            self._checked[names] = found
+            self._checked[given] = found
         return found
+
+    def with_held(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return coordinates with the held ones that are missing, unless the others suffice."""
+        held = self.description._held
+        if names is None or not held or len(self.transfer(names).labels) == self.dof:
+            return names
+        return (*names, *(name for name in held if name not in names))

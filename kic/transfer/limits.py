@@ -13,7 +13,7 @@ import numpy as np
 
 from kic.description.description import find_part
 from kic.description.parts import Joint
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InputError, UnknownNameError, invalid, unknown
 from kic.transfer.compiled_model import CompiledModel
 
@@ -71,7 +71,7 @@ class MotionLimits:
     def _checked(self, name: Any) -> str:
         """Return a name after checking that it has a single value."""
         model = self._model
-        base, _, row = name.partition(".") if isinstance(name, str) else (name, "", "")
+        base, row = split_row(name) if isinstance(name, str) else (name, "")
         if row == SWING and isinstance(model.description._parts.get(base), Joint):
             swing_direction(model, base)
             return str(name)
@@ -97,7 +97,7 @@ class MotionLimits:
         model, columns = self._model, list[np.ndarray]()
         for name, (lower, upper) in self.bounds.items():
             if name.endswith(f".{SWING}"):
-                columns.append(swing_angle(model, name.partition(".")[0], states))
+                columns.append(swing_angle(model, part_of(name), states))
                 continue
             value = model.values(name, states)[:, 0]
             if name not in model.tree.column and model.rows(name, 1).layout.rows.angles:

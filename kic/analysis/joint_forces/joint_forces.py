@@ -11,6 +11,7 @@ import numpy as np
 
 from kic.description.description import MechanismDescription
 from kic.description.table_columns import effort_columns, motion_columns
+from kic.description.validation import split_row
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import UnknownNameError, unknown
 from kic.numerics.arguments import text
@@ -350,6 +351,6 @@ def _listed(components: tuple[str, ...]) -> str:
         return ", ".join(components)
     parts: dict[str, list[str]] = {}
     for name in components:
-        part, _, row = name.partition(".")
+        part, row = split_row(name)
         parts.setdefault(part, []).extend([row] * bool(row))
     return ", ".join(part + (f" ({' '.join(rows)})" if len(rows) % 6 else "") for part, rows in parts.items())

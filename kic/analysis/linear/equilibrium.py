@@ -15,6 +15,7 @@ import numpy as np
 
 from kic.analysis.linear.linearize import Linearization
 from kic.analysis.linear.modes import Modes
+from kic.description.description import held_coordinates
 from kic.errors import ConfigurationError, InputError, SingularError, invalid, unknown
 from kic.kernels import layout as lay
 from kic.kinematics.state import integrate
@@ -218,8 +219,11 @@ def find_equilibrium(
             remedy="Select a member by its index.",
             shown=f"a batch of shape {batch}",
         )
-    names = model.coordinates if wrt is None else names_of(wrt, "wrt")
-    model.check_number(None if wrt is None else names)
+    given = None if wrt is None else model.with_held(names_of(wrt, "wrt"))
+    model.check_number(given)
+    names = model.coordinates if given is None else given
+    fixed = names_of(fixed, "fixed")
+    fixed = (*fixed, *(x for x in held_coordinates(model.description) if x in names and x not in fixed))
     motors, stable = flag("motors", motors), flag("stable", stable)
     search = _Search(model, names, effort, fixed, applied, motors, stable)
     search.named = wrt is not None
@@ -270,7 +274,7 @@ class _Search:
         model: CompiledModel,
         names: tuple[str, ...],
         effort: Any,
-        fixed: str | Iterable[str],
+        fixed: tuple[str, ...],
         applied: dict[str, Any] | None,
         motors: bool,
         stable: bool,
@@ -279,7 +283,7 @@ class _Search:
         self.stable = stable
         self.named, self.descents, self.climbs = False, 0, 0
         labels = model.transfer(names).labels
-        self.fixed = names_of(fixed, "fixed")
+        self.fixed = fixed
         for name in self.fixed:
             if name not in labels:
                 raise unknown("coordinate", name, model.description.name, labels)

@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.analysis.linear.modes import Modes
 from kic.analysis.linear.motor_demand import dry_friction
+from kic.description.description import held_coordinates
 from kic.dynamics.dynamics import Dynamics, check_regular
 from kic.dynamics.mass_and_load_tables import Loads
 from kic.errors import InputError, unknown
@@ -414,9 +415,10 @@ class Linearization(Batched):
         source: Source,
     ) -> None:
         self._source: Source | None = source
-        d = dynamics
-        self.time = model_of(source.configuration).description.units.time
+        d, self._description = dynamics, model_of(source.configuration).description
+        self.time = self._description.units.time
         self.coordinates, self.holonomic = d.coordinates, d.holonomic
+        self._nominal = d.coordinates
         M = len(self.coordinates)
         batch = broadcast_batches(
             model=d.batch, qd=qd.shape[:-1], qdd=qdd.shape[:-1], stiffness=stiffness[0].shape[:-2]
@@ -521,6 +523,7 @@ class Linearization(Batched):
         part = object.__new__(Linearization)
         part.coordinates = tuple(self.coordinates[n] for n in kept)
         part.holonomic, part.time = self.holonomic, self.time
+        part._description, part._nominal = self._description, self._nominal
         part._source = None if still else self._source
         part.inertia_error = None if self.inertia_error is None else self.inertia_error[..., kept]
         for name in ("qd", "qdd", "T"):
@@ -582,6 +585,8 @@ class Linearization(Batched):
     def modes(self) -> Modes:
         """Compute frequencies and shapes of small motions for constant nominal efforts.
 
+        Dimensions that `Mechanism.vary` made coordinates are fixed.
+
         Returns
         -------
         Modes
@@ -598,6 +603,16 @@ class Linearization(Batched):
         >>> kic.load("horn-two-link").at([-1.5707963267948966, 0.0]).linearize().modes().natural.round(3)
         array([2.68 , 7.189])
         """
+        if held := held_coordinates(self._description):
+            if not held.keys() <= set(self._nominal):
+                raise InputError(
+                    f"`wrt` must leave {', '.join(held)} among the coordinates, because modes() holds them, "
+                    f"got {', '.join(self._nominal)}. Name fewer others.",
+                    key="wrt",
+                    names=tuple(held),
+                )
+            if fixed := [name for name in self.coordinates if name in held]:
+                return self.with_fixed(fixed).modes()
         check_regular(self.inertia_only)
         return Modes(self.coordinates, self.I, self.C, self.K, self.commutator, self.time)
 

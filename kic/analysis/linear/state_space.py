@@ -11,6 +11,7 @@ import numpy as np
 
 from kic.analysis.linear.linearize import Linearization, Source, load_gains
 from kic.description.parts import Body, Joint, Measure, Point
+from kic.description.validation import part_of
 from kic.dynamics.drive_train import DriveTrain
 from kic.dynamics.dynamics import check_regular
 from kic.errors import InputError, invalid, unknown
@@ -570,11 +571,12 @@ def state_space(
     configuration, wrt, failures, motors = source
     model = model_of(configuration)
     model.require_real("state_space()", "Use linearize(), whose K, C and I accept complex steps.")
+    model.require_none_held("state_space()")
     reduced = flag("reduced", reduced)
     inputs = None if inputs is None else names_of(inputs, "inputs")
     outputs = None if outputs is None else names_of(outputs, "outputs")
     for motor in () if motors else model.description.motors:
-        if motor.name in {name.partition(".")[0] for name in (*(inputs or ()), *(outputs or ()))}:
+        if motor.name in {part_of(name) for name in (*(inputs or ()), *(outputs or ()))}:
             message = (
                 f"'{motor.name}' is a motor, and the linearization has none. Linearize with motors=True."
             )
@@ -627,7 +629,7 @@ def _row_gains(
     """Return gains Gᵀ (..., M, 1) of efforts at single rows among the inputs, such as actuators."""
     found, part_names = dict[str, np.ndarray](), model_of(configuration).parts
     for name in inputs:
-        part = part_names.get(name.partition(".")[0])
+        part = part_names.get(part_of(name))
         if isinstance(part, Joint | Measure | Point | Body):
             rows = configuration.coefficients(name, order=1, wrt=wrt, failures=failures)
             found |= {row: rows.G[..., k, :, None] for k, row in enumerate(rows.rows) if rows.rows == (name,)}

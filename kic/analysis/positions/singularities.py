@@ -409,4 +409,5 @@ def singularities(
     inputs: D can be at rest while others move: A 1, B -0.6552, C -0.3448
     inputs: D can be at rest while others move: A -0.7436, B 1, C -0.2564
     """
+    model_of(configuration).require_none_held("singularities()")
     return Singularities(configuration, drivers, of)

@@ -15,6 +15,7 @@ import numpy as np
 
 from kic.analysis.sweeps.grid import Grid
 from kic.description.parts import Joint
+from kic.description.validation import part_of
 from kic.errors import ConfigurationError
 from kic.mechanism.configuration import Configuration, flat_states
 from kic.mechanism.position import initial_states
@@ -94,7 +95,7 @@ class GridContinuation:
 
     def _value(self, here: Configuration, name: str) -> float:
         """Return the value of an axis at a configuration; axes of ball joints are rotation vectors."""
-        ball = self.model.parts.get(name.partition(".")[0])
+        ball = self.model.parts.get(part_of(name))
         if not (isinstance(ball, Joint) and ball.type == "spherical"):
             return float(here.value(name))
         turn = self.model.coordinate_values(ball.components, flat_states(here))

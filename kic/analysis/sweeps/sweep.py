@@ -17,6 +17,7 @@ from kic.analysis.sweeps.metrics import BY_NAME, MAKERS, Metric, value
 from kic.analysis.sweeps.problem import CellResult, SweepProblem
 from kic.analysis.sweeps.result import Sweep
 from kic.description.parts import COM
+from kic.description.validation import part_of
 from kic.errors import InputError, KicError, invalid, short_repr, unknown
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.inputs import only_coordinates, position_problem
@@ -277,7 +278,7 @@ def _as_metric(one: Any, parts: Mapping[str, Any]) -> Callable[..., Any]:
                 name=maker.__name__,
             )
     if name is not None:
-        if (whole := name.partition(".")[0]) not in parts and whole != COM:
+        if (whole := part_of(name)) not in parts and whole != COM:
             raise unknown(
                 "metric or part", name, "kic.metrics and the mechanism", [*BY_NAME, *parts], quoted=False
             )

@@ -217,6 +217,7 @@ class ActuationProblem:
         **given: Any,
     ) -> None:
         model = model_of(configuration)
+        model.require_none_held("A distribution of efforts")
         # NaN in members without a configuration
         c = configuration.coefficients(model.actuators(actuators), wrt=wrt, failures=failures)
         self.given = dict[str, np.ndarray]()

@@ -216,6 +216,7 @@ class Grasp(Batched):
     ) -> None:
         check_failures(failures)
         model = model_of(configuration)
+        model.require_none_held("A grasp")
         contacts = contacts_of(model, body)
         model = model.with_open_contacts(tuple(contact.name for contact in contacts))
         names = coordinates_of(model, body, fingers)

@@ -473,6 +473,7 @@ def ellipsoid(
         if name != key and given is not None:
             raise InputError(f"`{name}` do not apply to kind='{kind}'. Leave them out.", key=name, got=given)
     _check_real(configuration)
+    model_of(configuration).require_none_held("An ellipsoid")
     u = configuration.coefficients(of, order=1 if qd is None else 2, wrt=wrt, failures=failures)
     description = model_of(configuration).description
     S = row_factors(description, u.rows, length)

@@ -304,6 +304,7 @@ class OperationalSpaceTask(Task):
     def __init__(
         self, model: CompiledModel, of: str | Iterable[str], wrt: str | Iterable[str] | Transfer | None = None
     ) -> None:
+        model.require_none_held("The operational space")
         super().__init__(model, of, 2, BOTH, wrt)
         P, M = len(self.rows), len(self.coordinates)
         weighting = Weighting("minimum kinetic energy", "consistent", None, M)

@@ -244,6 +244,7 @@ class RedundancyTask(Task):
         if effort and order < 2:
             raise InputError("`effort` requires order=2.", key="effort")
         want = BOTH if effort else lay.WANT_INERTIA if inertia else 0
+        model.require_none_held("Resolving redundancy")
         super().__init__(model, task, order, want, wrt)
         P, M = len(self.rows), len(self.coordinates)
         self.weighting = Weighting(weight, law, damping, M)

@@ -18,6 +18,7 @@ import numpy as np
 
 from kic.description.couplings import Coupling
 from kic.description.parts import Body, Joint
+from kic.description.validation import part_of
 from kic.errors import either
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import all_closure_rows
@@ -305,7 +306,7 @@ def _tilts(
     values, G = closure.rows(motion.states)
     beyond = np.swapaxes(np.linalg.svd(G[:, own][:, :, free])[0][:, :, rank:], 1, 2)
     missed = np.einsum("brp,bp->br", beyond, values[:, own]).ravel()
-    tied = {t.owners[row] for row in own} | {t.tree.columns[k].partition(".")[0] for k in free}
+    tied = {t.owners[row] for row in own} | {part_of(t.tree.columns[k]) for k in free}
     joints = [j for j in t.tree.description.joints if j.name in tied and j.type in AXIAL_TYPES]
     tree, states, turned = with_turning_frames(t.tree, motion.states, joints)
     rows = plain_rows(tree, all_closure_rows(tree)[0])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kic.description.validation import part_of
 from kic.errors import InputError, ModelFileError, counted, shorten_words, unknown
 from kic.ui.cli import completion as completing
 
@@ -195,7 +196,7 @@ def check_scalar_row(mechanism: Mechanism, name: str) -> None:
         each = ", ".join(f"{c}=…" for c in joints[name].components)
         message = f"Joint '{name}' has {joints[name].dof} degrees of freedom; name each: {each}."
         raise InputError(message, name=name)
-    if name.partition(".")[0] not in {COM, *model_of(mechanism).parts}:
+    if part_of(name) not in {COM, *model_of(mechanism).parts}:
         raise unknown("coordinate", name, mechanism.name, _scalar_rows(mechanism))
     rows = mechanism.at().coefficients(name, order=1).rows
     if len(rows) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.description.parts import Point
 from kic.description.units import effort_unit, energy_unit, row_unit
+from kic.description.validation import part_of
 from kic.errors import KicError
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
@@ -209,7 +210,7 @@ def point_curves(mechanism: Mechanism, spans: Sequence[CoordinateRange], names: 
     Names or rows that do not belong to a point are ignored. Each point of a planar mechanism has one plot;
     points of a spatial mechanism have a top and a front view.
     """
-    points = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    points = list(dict.fromkeys(part_of(name) for name in names))
     points = [name for name in points if isinstance(mechanism[name], Point)]
     plots = []
     for name in points:

@@ -12,7 +12,7 @@ from kic.description import contacts, couplings
 from kic.description.motors import list_motors
 from kic.description.parts import Frame, Joint, Measure, Point, ends_text
 from kic.description.units import coordinate_units, effort_unit, row_unit
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError, SingularError, counted
 from kic.kinematics.coefficients import Coefficients
@@ -339,7 +339,7 @@ def report(
     builder.positions()
     parts: dict[str, list[str]] = {}
     for name in _unique_names(of):  # group the outputs of each part
-        parts.setdefault(name.partition(".")[0], []).append(name)
+        parts.setdefault(part_of(name), []).append(name)
     for part, names in parts.items():
         output.chapter(f"Coefficients of {part}")
         builder.coefficients(part, names, configuration.coefficients(names, order=order, wrt=chosen))

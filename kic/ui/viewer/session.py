@@ -13,7 +13,7 @@ from kic.analysis.positions.singularities import Singularities, Singularity
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Distance, Force, Joint, Moment, Point
 from kic.description.units import row_unit
-from kic.description.validation import GROUND
+from kic.description.validation import GROUND, part_of
 from kic.errors import ConfigurationError, KicError, SingularError, invalid
 from kic.kinematics.outputs import XYZ
 from kic.kinematics.tree import ball_axes
@@ -337,7 +337,7 @@ class Session:
                 places.append(self._place(joints[name]))
             elif name in ends:
                 places += [c.value([f"{end}.{x}" for x in XYZ]) for end in ends[name]]
-            elif isinstance(T := answer(partial(self.pose, name.partition(".")[0])), np.ndarray):
+            elif isinstance(T := answer(partial(self.pose, part_of(name))), np.ndarray):
                 places.append(T[:3, 3])
         return np.reshape(places, (-1, 3))
 
