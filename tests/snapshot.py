@@ -255,6 +255,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     ),
     "hold_spins": lambda s: other_mechanism(s.m.hold_spins()),
     "lock": lambda s: other_mechanism(s.m.lock(s.q[-1:])),
+    "vary": lambda s: other_mechanism(s.m.vary([f"{s.of[0]}.at.x"])),
     "without": lambda s: other_mechanism(s.m.without(s.of[0])),
     "replace": lambda s: other_mechanism(s.m.replace(gravity=(1.0, 2.0, 3.0))),
     "add": lambda s: other_mechanism(

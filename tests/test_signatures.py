@@ -34,7 +34,7 @@ WORDS = {
     ],
     "weight": [],
     "split": [],
-    "held": [],
+    "held": ["kic.Angle", "kic.Distance", "kic.Joint"],
     "among": [],
     "seed": [],
     "least": [],

@@ -315,6 +315,7 @@ NONE = {
     "Coupling.gears", "Coupling.belt", "Coupling.pitch_point", "Body.inertia_exception",
     "Body.at",  # rows of a body are those of its link, whose origin is at its joint
     "CenterOfMass.bodies",  # an output, named in a comment
+    "Joint.held", "Distance.held", "Angle.held",  # an error, because files cannot hold coordinates
     *(f"MechanismDescription.{key}" for key in (
         "info", "units", "remarks", "closure_tolerance",
         "coordinates", "actuators",  # arguments of the readers
