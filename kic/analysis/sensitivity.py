@@ -91,6 +91,7 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     if name in gravity:
         return gravity[name]
     parts = model_of(mechanism).parts
+    # the joint of a dimension has dots in its name
     part = parts.get(name.rpartition(".")[0]) or parts.get(name.partition(".")[0])
     available = {} if part is None else dict(parameters_of(part))
     if name in available:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from cmath import sqrt
 from collections.abc import Callable, Iterable, Sequence
 from math import dist, hypot
@@ -18,10 +19,8 @@ SIZE_MAX = 1e50
 # sine (cosine) of the angle below which two given directions count as parallel (perpendicular)
 PARALLEL_ATOL = 1e-9
 GROUND = "ground"
-# fields of parts whose numbers are dimensions: "B.at.x" is also the name of a joint that changes one
-DIMENSION_SCALARS = ("value", "length")
-DIMENSION_KEYS = ("at", "axis", "axes", "com", "origin", *DIMENSION_SCALARS)
-DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+# name of the joint that changes a dimension, such as "B.at.x", "B.axis.crank.rx" or "B.value"
+_DIMENSION = re.compile(r"[^.]+\.(value|length|(at|axis|axes|com|origin)(\.[^.]+)?\.r?[xyz])(?![^.])")
 
 
 def check_size(owner: str, key: str, a: np.ndarray) -> np.ndarray:
@@ -140,24 +139,16 @@ def choice(owner: str, key: str, value: Any, among: Iterable[str]) -> str:
 def split_row(name: str) -> tuple[str, str]:
     """Return the name of the part of a row or component, and the rest without its dot.
 
-    Joints of dimensions are the only parts with dots in their names, such as "B.at.x", "B.axis.crank.rx" or
-    "B.value".
+    Joints of dimensions are the only parts with dots in their names.
     """
-    part, dot, rest = name.partition(".")
-    if dot and rest.partition(".")[0] in DIMENSION_KEYS:
-        words = name.split(".")
-        # the name of a body may precede the direction
-        count = next((n for n in (4, 3) if words[n - 1 : n] and words[n - 1] in DIRECTIONS), 0)
-        count = count if words[1] not in DIMENSION_SCALARS else 2
-        if count:
-            return ".".join(words[:count]), ".".join(words[count:])
-    return part, rest
+    found = _DIMENSION.match(name)
+    part = found.group() if found else name.partition(".")[0]
+    return part, name[len(part) + 1 :]
 
 
 def part_of(row: str) -> str:
     """Return the name of the part of a row or component."""
-    part, dot, rest = row.partition(".")
-    return split_row(row)[0] if dot and rest.partition(".")[0] in DIMENSION_KEYS else part
+    return split_row(row)[0] if "." in row else row
 
 
 def check_name(kind: str, value: Any, key: str = "name") -> str:

@@ -118,8 +118,8 @@ def vary(
     A dimension changes the reference configuration as `replace` does: loops stay closed there, and points,
     centres of mass, other joints and values of coordinates stay. But rods, which are fixed distances, keep
     their length when their points move, and the rows of a body without `at` stay at its first centre of mass.
-    A massless slider carries the mass of a body whose centre of mass varies.
-    Rotations of one part are about x, then the turned y, then z.
+    A slider carries the mass of a body whose centre of mass varies. Rotations of one part follow each other
+    in the order of their names, each about an axis that those before it have turned.
 
     In dynamics, an effort at a dimension is the load that holds it. Functions that would move dimensions,
     such as `simulate` or `forward_dynamics`, or choose efforts among them, raise an `InputError`.
@@ -168,12 +168,7 @@ def vary(
     return made
 
 
-def dimensions_of(mechanism: Mechanism, part: Part) -> dict[str, _Dimension]:
-    """Return the dimensions of a part by name."""
-    return dict(_dimensions(mechanism, part))
-
-
-def _dimensions(mechanism: Mechanism, part: Part) -> Iterator[tuple[str, _Dimension]]:
+def dimensions_of(mechanism: Mechanism, part: Part) -> Iterator[tuple[str, _Dimension]]:
     """Yield the names and dimensions of a part."""
     origin: Any = (0.0, 0.0, 0.0)
     if isinstance(part, Joint | Contact):
@@ -196,7 +191,7 @@ def _dimensions(mechanism: Mechanism, part: Part) -> Iterator[tuple[str, _Dimens
     elif isinstance(part, Measure) and part.fixed:
         yield part.name, _Dimension(0.0, ())
     elif isinstance(part, Body):
-        if part.com is not None:
+        if part.mass and part.com is not None:
             yield from _moves(part.name, "com", part.com, {"": (0,)})
         yield from _length(mechanism, part.name)
 
@@ -231,7 +226,7 @@ def _found(mechanism: Mechanism, name: str) -> _Dimension:
     """Return the dimension with a name, or raise an error with the candidates."""
     part = model_of(mechanism).parts.get(owner := name.partition(".")[0])
     there = dict(_length(mechanism, GROUND)) if owner == GROUND else {}
-    there |= {} if part is None else dimensions_of(mechanism, part)
+    there |= () if part is None else dimensions_of(mechanism, part)
     if name in there:
         return there[name]
     parts = [] if there else [one for kind in KINDS for one in getattr(mechanism, kind)]
@@ -239,7 +234,7 @@ def _found(mechanism: Mechanism, name: str) -> _Dimension:
         "dimension",
         name,
         mechanism.name,
-        [*there, *(other for one in parts for other in dimensions_of(mechanism, one))],
+        [*there, *(other for one in parts for other, _ in dimensions_of(mechanism, one))],
     )
     if part is not None and split_row(name)[1]:
         error.message = f"{error.message} `sensitivity` takes masses, stiffnesses and other numbers."

@@ -55,9 +55,7 @@ def position_problem(model: CompiledModel, inputs: Any) -> tuple[Targets, Closur
     targets = targets_of(model.tree, named, model.length, given)
     held = model.description._held
     if held and not held.keys() <= given.keys() and _count(model.tree, named, targets) != model.dof:
-        given = {**given, **{name: x for name, x in held.items() if name not in given}}
-        named = {key: model.inputs.get(key) or model.named_input(key) for key in given}
-        targets = targets_of(model.tree, named, model.length, given)
+        return position_problem(model, {**held, **given})
     key = targets.names, targets.held
     return targets, model.problems.get(key) or model.problem(*key)
 

@@ -27,7 +27,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> float:
 def names_of(m: kic.Mechanism) -> Iterator[str]:
     """Names of dimensions that `replace` can change: no lengths, rods, or single sides of joints."""
     for part in (*m.bodies, *m.joints, *m.points, *m.frames, *m.contacts):
-        for name in dimensions_of(m, part):
+        for name, _ in dimensions_of(m, part):
             key, *rest = name.split(".")[1:]
             if key != "length" and rest[:1] != ["ground"] and not set(rest) & {b.name for b in m.bodies}:
                 yield name

@@ -585,7 +585,7 @@ class Linearization(Batched):
     def modes(self) -> Modes:
         """Compute frequencies and shapes of small motions for constant nominal efforts.
 
-        Dimensions that `Mechanism.vary` made coordinates are fixed.
+        Coordinates that are held, such as dimensions (see `Mechanism.vary`), are fixed.
 
         Returns
         -------
