@@ -230,6 +230,7 @@ _METHODS = {
         "analysis.linear.linearize": "linearize",
         "analysis.linear.motor_demand": "motor_demand",
         "analysis.positions.singularities": "singularities",
+        "mechanism.regressor": "regressor",
         "mechanism.whole_body": "body_contributions centroidal_momentum",
         "plotting.draw": "draw",
         "tasks.actuation.distribution": "actuator_dynamics distribute internal_loads",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kic.description.description import Info as Info
     from kic.dynamics.contributions import Contributions as Contributions
     from kic.dynamics.drive_train import MotorDemand as MotorDemand
+    from kic.dynamics.regressor import BaseParameters as BaseParameters, Regressor as Regressor
     from kic.export.actuation_table import ActuationTable as ActuationTable
     from kic.export.c_source import CSource as CSource
     from kic.export.export import (
@@ -76,6 +77,7 @@ _NAMES = {
     "description.description": "Info",
     "dynamics.contributions": "Contributions",
     "dynamics.drive_train": "MotorDemand",
+    "dynamics.regressor": "BaseParameters Regressor",
     "export.actuation_table": "ActuationTable",
     "export.c_source": "CSource",
     "export.export": "ExportedForwardDynamics ExportedMap ExportedQuestion Exports",

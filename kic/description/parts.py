@@ -212,8 +212,8 @@ class Joint:
         Stiffness of a spring in the joint, its unstretched coordinate, and viscous damping; one number for
         each coordinate, or one stiffness and damping for all.
     armature, friction : float or sequence of float
-        Inertia of a geared rotor that resists the acceleration of the joint, and dry friction, which no
-        result includes; one number for each coordinate, or one for all.
+        Inertia of a geared rotor that resists the acceleration of the joint, and dry friction, which only
+        `regressor` includes; one number for each coordinate, or one for all.
     limits : (2,) float or sequence of them, optional
         Lower and upper limit of the coordinate, or of each coordinate that has a value; may be infinite.
         Functions with an argument `limits` respect them if it is True.

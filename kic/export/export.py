@@ -45,10 +45,10 @@ class ExportOptions(TypedDict, total=False):
 class ExportedQuestion(Hinting):
     """A question that is ready for a target; made by `Mechanism.export`.
 
-    Results are named "tip.G", "I", "P", "load", "damping", "effort", "qdd" and "state"; CasADi and C replace
-    dots by underscores. The output "guard" is the smallest ratio of a pivot, or another divisor, to its
-    bound, which is its value at `near` times 1e-3. Where it is below one, export again at a nearer
-    configuration.
+    Results are named "tip.G", "I", "P", "load", "damping", "effort", "regressor", "qdd" and "state"; CasADi
+    and C replace dots by underscores. The output "guard" is the smallest ratio of a pivot, or another
+    divisor, to its bound, which is its value at `near` times 1e-3. Where it is below one, export again at a
+    nearer configuration.
     """
 
     _counterparts: ClassVar = {
@@ -338,6 +338,21 @@ class Exports(Questions):
         """
         own = {"wrt": wrt, "loads": loads}
         return ExportedQuestion(self._mechanism, questions.inverse_dynamics, own, options)
+
+    def regressor(
+        self,
+        of: _Names | None = None,
+        *,
+        wrt: _Names | None = None,
+        loads: bool = True,
+        **options: Unpack[ExportOptions],
+    ) -> ExportedQuestion:
+        """Export the regressor of efforts; its columns are those of `Configuration.regressor`.
+
+        Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
+        """
+        own = {"of": of, "wrt": wrt, "loads": loads}
+        return ExportedQuestion(self._mechanism, questions.regressor, own, options)
 
     def forward_dynamics(
         self, *, wrt: _Names | None = None, **options: Unpack[ExportOptions]

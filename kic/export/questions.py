@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.dynamics.dynamic_parameters import LawColumns, dynamic_parameters
 from kic.errors import InputError, invalid, unknown
 from kic.export.closing import closing, equations
 from kic.export.derivatives import with_derivatives
@@ -187,15 +188,19 @@ def _rates(tracer: Tracer, *names: str) -> list[np.ndarray]:
     return [tracer.input(name, np.full(size, 0.7), _RATES[name], labels) for name in names]
 
 
+def _columns(transfer: Any, *rates: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return rates (1, m) in the order of the columns of the tree."""
+    order = slice(None) if transfer.permutation is None else np.argsort(transfer.permutation)
+    return tuple(a[None, order] for a in rates)
+
+
 def _efforts(tracer: Tracer, want: int, second: str, name: str) -> list[tuple[Argument, Any]]:
     """Return efforts or accelerations, as `evaluator.Motions`."""
     transfer: Any = tracer.transfer
     if want & lay.WANT_FORWARD:
         tracer.model.require_none_held("Forward dynamics")
         tracer.check_inertia()
-    columns = tuple(a[None] for a in _rates(tracer, "qd", second))
-    if transfer.permutation is not None:
-        columns = tuple(a[:, np.argsort(transfer.permutation)] for a in columns)
+    columns = _columns(transfer, *_rates(tracer, "qd", second))
     found = tracer.launch(
         lambda model: model.program(tracer.transfer_of(model), want=want, along=True), *columns
     )
@@ -216,6 +221,36 @@ def inverse_dynamics(tracer: Tracer, loads: bool = True) -> list[tuple[Argument,
     """Return the efforts that produce a motion."""
     want = BOTH if flag("loads", loads) else lay.WANT_INERTIA
     return _efforts(tracer, want, "qdd", "effort")
+
+
+def regressor(tracer: Tracer, of: _Names | None = None, loads: bool = True) -> list[tuple[Argument, Any]]:
+    """Return the regressor of efforts, as `regressor.RegressorQuestion`."""
+    found, transfer = dynamic_parameters(tracer.model.tree, of), tracer.transfer
+    names = found.names
+    want = (BOTH if flag("loads", loads) else lay.WANT_INERTIA) | lay.WANT_REGRESSOR
+    qd, qdd = _rates(tracer, "qd", "qdd")
+    parts = [np.zeros((transfer.size, 0))]
+    if found.bodies:
+        ran = tracer.launch(
+            lambda model: model.program(tracer.transfer_of(model), found.bodies, want=want, along=True),
+            *_columns(transfer, qd, qdd),
+        )
+        Y = ran.T.reshape(transfer.size, -1)
+        parts.append(transfer.in_coordinates([Y.T], (1,))[0].T)
+    if found.laws:
+        rows = tuple(dict.fromkeys(name for law in found.laws for name in law.rows))
+        tables = {a.name: x for a, x in _tables(tracer, rows, 2)}
+        stacked = [np.concatenate([tables[f"{name}.{k}"] for name in rows]) for k in ("value", "G", "H")]
+        ends = np.cumsum([len(tables[f"{name}.value"]) for name in rows]).tolist()
+        places = {name: slice(a, b) for name, a, b in zip(rows, [0, *ends], ends, strict=False)}
+        # ratios of motors may be parameters of the export
+        weights = tracer.numbers(
+            lambda model: [np.array(law.weights or ()) for law in dynamic_parameters(model.tree, names).laws]
+        )
+        parts.append(LawColumns(found.laws, places, weights).columns(stacked, qd, qdd, loads))
+    Y = found.chosen(np.concatenate(parts, axis=1))
+    about = f"[m][k]: effort at coordinate m for a unit of parameter k of {', '.join(names)}"
+    return [(Argument("regressor", Y.shape, about, transfer.labels), Y)]
 
 
 def forward_dynamics(tracer: Tracer) -> list[tuple[Argument, Any]]:

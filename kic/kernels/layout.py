@@ -25,7 +25,7 @@ ORDER, ROWS, SIZE, WANT, TERMS = 0, 1, 2, 3, 4
 SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
 STATE_SIZE = ASKED
 HEADER = 3
-WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES = 1, 2, 4, 8, 16
+WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES, WANT_REGRESSOR = 1, 2, 4, 8, 16, 32
 
 # plan, columns (M): one row for each column of the tree
 PARENT = 0  # column of the frame that carries this one, -1 for ground
@@ -90,6 +90,9 @@ CARRIER = 0
 # numbers, inertias of bodies: mass, centre of mass (3), inertia about it
 # xx yy zz xy xz yz, in the frame's axes
 MASS, CENTRE, MOMENTS = 0, 1, 4
+# numbers, bodies of a regressor: point (3) of the moments and axes (9), in the frame, as OFFSET and TURN0 of
+# columns; inertial parameters of each: mass, first moments (3), and inertia xx yy zz xy xz yz about the point
+N_INERTIAL, FIRST_MOMENTS, DIAGONAL, PRODUCTS = 10, 1, 4, 7
 
 # plan, forces: carrier, FORCE or MOMENT, axes; numbers, places: the local point
 FORCE_KIND, FORCE_AXES = 1, 2

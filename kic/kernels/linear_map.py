@@ -170,3 +170,15 @@ def tree_rates(linear, mobile, q, place, x, start):
             while p >= 0:
                 x[start + n] += linear[1][p, lay.FACTOR] * q[place + linear[0][p, lay.TARGET]]
                 p = linear[0][p, lay.NEXT]
+
+
+@helper
+def dense_map(linear, mobile, size, A):
+    """Write the map A (M, m), row by row."""
+    terms, factors = linear[0], linear[1]
+    clear_range(A, 0, mobile * size)
+    for n in range(mobile):
+        p = n
+        while p >= 0:
+            A[n * size + terms[p, lay.TARGET]] += factors[p, lay.FACTOR]
+            p = terms[p, lay.NEXT]

@@ -19,12 +19,20 @@ from kic.kernels.frames import frames, motion, rotates, world_point, world_vecto
 from kic.kernels.functions import has_nonfinite, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, inlined
-from kic.kernels.linear_map import linear_start, open_members, project_matrix, project_vector, tree_rates
+from kic.kernels.linear_map import (
+    dense_map,
+    linear_start,
+    open_members,
+    project_matrix,
+    project_vector,
+    tree_rates,
+)
 from kic.kernels.linear_solve import factor, factor_symmetric, solve, solve_symmetric, solve_transposed
 from kic.kernels.loads import spring_pull
 from kic.kernels.offsets import sections
 from kic.kernels.outputs import motion_item
 from kic.kernels.ranges import add_range, clear_range, copy_range
+from kic.kernels.regressor import body_regressor
 from kic.kernels.series import first_pass, frame_series, vector_series
 from kic.kernels.transfer import assemble, spread
 from kic.kernels.transferred_influence import arm
@@ -249,6 +257,8 @@ def tree_places(plan):
     """Return the length of the scratch of `tree_motion`."""
     mobile, want = plan[0, lay.COLUMNS], plan[1, lay.WANT]
     more = plan[1, lay.SIZE] if plan[1, lay.TERMS] > 0 else 0
+    if want & lay.WANT_REGRESSOR:
+        more *= mobile
     return tree_scratch(mobile, want)[6] + (2 * mobile * mobile if want & lay.WANT_FORWARD else 0) + more
 
 
@@ -267,7 +277,10 @@ def members(plan, states, first, second, T):
 
 @helper
 def tree_motions(plan, numbers, states, applied, first, second, linear, scratch, T):
-    """Compute `tree_motion` in the coordinates of `linear`, or of the tree if it is None."""
+    """Compute `tree_motion` in the coordinates of `linear`, or of the tree if it is None.
+
+    With WANT_REGRESSOR, T has the coefficients (m, 10 n) of the inertial parameters of n bodies instead.
+    """
     mobile, size, want = plan[0, lay.COLUMNS], plan[1, lay.SIZE], plan[1, lay.WANT]
     count, width = members(plan, states, first, second, T)
     if count < 0:
@@ -276,9 +289,11 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
     (cols, geometry), _, bodies, _, _, rest = tables
     F, V, _, x, power, tau, C = space
     endC = tree_scratch(mobile, want)[6]
-    I, L, efforts = scratch[endC:], scratch[endC + mobile * mobile :], tau
+    I, L, efforts, A = scratch[endC:], scratch[endC + mobile * mobile :], tau, None
     if linear is not None:
-        efforts = scratch[scratch.shape[0] - size :]
+        efforts, A = scratch[scratch.shape[0] - size :], scratch[endC:]
+        if want & lay.WANT_REGRESSOR:
+            dense_map(linear, mobile, size, A)
     states, doubtful = table(states, 0, count, plan[2, lay.STATE_SIZE]), 0
     for b in range(count):
         place, fine = b * width, True
@@ -290,6 +305,10 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
         else:
             tree_rates(linear, mobile, second, b * size, x, mobile)
         frame_series(cols, F, x, V, 2)
+        if want & lay.WANT_REGRESSOR:
+            body_regressor(cols, F, V, *bodies, take(rest, mobile, lay.GRAVITY), want, A, size, T, place)
+            doubtful += has_nonfinite(T[place : place + width])
+            continue
         tree_efforts(tables, applied, states, b, want, space)
         if linear is not None:
             project_vector(linear, mobile, size, tau, 0, efforts, 0)
@@ -342,6 +361,7 @@ def linear_tree_motion(plan, numbers, states, applied, first, second, scratch, T
 def motion_scratch(plan):
     """Return the starts of the parts of the scratch of `motion_in_coordinates`, and the end."""
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
+    columns = 1 if plan[1, lay.WANT] & (lay.WANT_FORWARD | lay.WANT_REGRESSOR) else 0
     forward = 1 if plan[1, lay.WANT] & lay.WANT_FORWARD else 0
     tree = tree_scratch(mobile, plan[1, lay.WANT])[6]
     t = tree + 4 * height
@@ -350,8 +370,8 @@ def motion_scratch(plan):
     late = R + mobile
     efforts = late + mobile
     A = efforts + size
-    Y = A + forward * mobile * size
-    I = Y + forward * mobile * size
+    Y = A + columns * mobile * size
+    I = Y + columns * mobile * size
     return tree, t, W, R, late, efforts, A, Y, I, I + forward * 2 * size * size
 
 
@@ -360,7 +380,7 @@ def motion_space(plan, scratch):
     """Return views of the scratch of `motion_in_coordinates`, after those of the tree.
 
     Series of the rows; values and first order of the rows, the square system (M²,), its right side and
-    solution, efforts; for accelerations, A, a product of the same shape, I* and its factors.
+    solution, efforts; for accelerations and regressors, A, a product of the same shape, I* and its factors.
     """
     height, size = plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     tree, t, W, R, late, efforts, A, Y, I, _ = motion_scratch(plan)
@@ -447,9 +467,10 @@ def motion_in_coordinates(
 
     Arguments are as in `tree_motion`; `choice` and `quality` are as in `transfer`. Residuals of unused
     closure rows are relative to the largest rate, acceleration and jerk. With WANT_SERIES, φ̇, φ̈ and, to
-    third order, φ⃛ for jerks `third` follow in T. Returns the number of members that need another choice of
-    rows, whose states do not close the loops, whose inertia may be singular, or whose results are not finite.
-    If `quality` has no members, the efforts or accelerations of these members are not written.
+    third order, φ⃛ for jerks `third` follow in T. With WANT_REGRESSOR, T has the regressor (m, 10 n) of n
+    bodies instead. Returns the number of members that need another choice of rows, whose states do not close
+    the loops, whose inertia may be singular, or whose results are not finite. If `quality` has no members,
+    the efforts or accelerations of these members are not written.
     """
     mobile, height, size = plan[0, lay.COLUMNS], plan[2, lay.HEIGHT], plan[1, lay.SIZE]
     want, left_out, order = plan[1, lay.WANT], plan[2, lay.LEFT_OUT], plan[1, lay.ORDER]
@@ -493,6 +514,12 @@ def motion_in_coordinates(
             if measured:
                 quality[b, lay.LARGEST + k], quality[b, lay.LEFT + k] = 1, worst
         frame_series(cols, F, x, V, 2)
+        if want & lay.WANT_REGRESSOR:
+            chosen_columns(mobile, size, choice, vectors, rest, factors, Y, A)
+            body_regressor(cols, F, V, *bodies, take(rest, mobile, lay.GRAVITY), want, A, size, T, place)
+            if not fine or has_nonfinite(T[place : place + width]):
+                doubtful += 1
+            continue
         tree_efforts(tables, applied, states, b, want, space)
         chosen_efforts(mobile, choice, vectors, rest, factors, tau, R, efforts)
         if want & lay.WANT_SERIES:

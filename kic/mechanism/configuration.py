@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kic.analysis.linear import linearize as _linearize
     from kic.analysis.linear import motor_demand as _motor_demand
     from kic.analysis.positions import singularities as _singularities
+    from kic.mechanism import regressor as _regressor
     from kic.mechanism import whole_body as _whole_body
     from kic.plotting import animate as _animate
     from kic.plotting import draw as _draw
@@ -704,6 +705,7 @@ class Configuration(Printable, Tabular, Animated):
         actuator_dynamics = _distribution.actuator_dynamics
         body_contributions = _whole_body.body_contributions
         centroidal_momentum = _whole_body.centroidal_momentum
+        regressor = _regressor.regressor
         distribute = _distribution.distribute
         draw = _draw.draw
         ellipsoid = _ellipsoids.ellipsoid

@@ -24,6 +24,7 @@ from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import Scaling
 from kic.mechanism.configuration import Configuration
 from kic.mechanism.position import solve_position
+from kic.mechanism.regressor import RegressorQuestion, regressor_question
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import (
     ARGUMENT_MAX,
@@ -35,6 +36,7 @@ from kic.numerics.arrays import (
     one_batch_axis,
 )
 from kic.numerics.calls import wrong_arguments
+from kic.numerics.display import NAMES_MAX
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.orientations import Positions
 from kic.transfer.program import (
@@ -57,6 +59,7 @@ PARTS = ("I", "P", "load", "damping")
 MOTIONS = {
     "inverse_dynamics": ("qd", "qdd"),
     "forward_dynamics": ("qd", "effort"),
+    "regressor": ("qd", "qdd"),
     "motion": ("qd", "qdd", "qddd"),
 }
 Result = TypeVar("Result")
@@ -216,7 +219,8 @@ class Evaluator(ABC, Generic[Result]):
         return tuple(given)
 
     def __repr__(self) -> str:
-        of = f" of {', '.join(self.names)}" if self.names else ""
+        some = (*self.names[:NAMES_MAX], *("…",) * (len(self.names) > NAMES_MAX))
+        of = f" of {', '.join(some)}" if self.names else ""
         arguments = ", ".join(("state", *self.motion))
         name = self._model.description.name
         return f"evaluator of {self.question}{of} of '{name}': f({arguments})"
@@ -687,20 +691,20 @@ def _copy(new: np.ndarray, old: Any, kind: str) -> None:
 
 
 class Motions(Evaluator[Any]):
-    """Evaluator along motions: efforts, accelerations due to efforts, or the motion of outputs.
+    """Evaluator along motions: efforts and their regressor, accelerations due to efforts, motion of outputs.
 
     Parameters
     ----------
     model : CompiledModel
         The mechanism.
-    question : {"inverse_dynamics", "forward_dynamics", "motion"}
+    question : {"inverse_dynamics", "forward_dynamics", "regressor", "motion"}
         Name of the question.
     wrt
         Coordinates.
     loads : bool
         False to leave out gravity, forces, springs and dampers.
     of
-        Outputs, for the question "motion".
+        Outputs, for the question "motion"; parameters, for "regressor".
     """
 
     def __init__(
@@ -709,13 +713,18 @@ class Motions(Evaluator[Any]):
         question: str,
         wrt: str | Iterable[str] | None = None,
         loads: bool = True,
-        of: str | Iterable[str] = (),
+        of: str | Iterable[str] | None = (),
     ) -> None:
         self._model, self.question, self.motion = model, question, MOTIONS[question]
-        self._of = names_of(of, least=1) if question == "motion" else ()
-        if self._of:
+        self._of: tuple[str, ...] = ()
+        self._regressor: RegressorQuestion | None = None
+        if question == "motion":
+            self._of = names_of(of, least=1)
             self._transfer = model.transfer_for(wrt)
             model.rows(self._of, 3)
+        elif question == "regressor":
+            self._regressor = asked = regressor_question(model, of, wrt, loads)
+            self._transfer, self.names = asked.transfer, asked.parameters.names
         else:
             want = BOTH if flag("loads", loads) else lay.WANT_INERTIA
             want |= lay.WANT_FORWARD if question == "forward_dynamics" else 0
@@ -758,6 +767,8 @@ class Motions(Evaluator[Any]):
         states, rates, given = self._members(state, self._given(qd, second, third))
         if self._of:
             made = output_motion(self._model, self._transfer, self._of, states, rates, **given)
+        elif self._regressor is not None:
+            made = self._regressor.matrix(states, rates, **given)
         else:
             made = self._program.efforts(states, rates, **given)
         return stored(made, out)
@@ -773,6 +784,8 @@ class Motions(Evaluator[Any]):
         """Return the function of one real state."""
         if self._of:
             return output_motion_function(self._model, self._transfer, self._of)
+        if self._regressor is not None:
+            return self._regressor.function()
         return self._program.motion_function(self._transfer.size)
 
     def _members(self, state: Any, motion: tuple[Any, ...]) -> tuple[Any, Any, dict[str, Any]]:

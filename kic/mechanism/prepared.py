@@ -109,6 +109,22 @@ class Evaluators(Questions):
         """Return an evaluator of the accelerations due to efforts: ``f(state, qd, effort)``."""
         return Motions(self._model, "forward_dynamics", wrt)
 
+    def regressor(
+        self, of: _Names | None = None, *, wrt: _Names | None = None, loads: bool = True
+    ) -> Evaluator[np.ndarray]:
+        """Return an evaluator of the regressor (..., M, K) of efforts: ``f(state, qd, qdd)``.
+
+        `names` are those of the K parameters.
+
+        Examples
+        --------
+        >>> m = kic.load("four-bar")
+        >>> f = m.prepare.regressor(["crank", "A.friction"])
+        >>> f(m.at(0.5).state, [2.0], [1.0]).shape
+        (1, 11)
+        """
+        return Motions(self._model, "regressor", wrt, loads, of)
+
     def motion(self, of: _Names, *, wrt: _Names | None = None) -> Evaluator[OutputMotion]:
         """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``.
 

@@ -14,6 +14,7 @@ import numpy as np
 from kic.description.description import check_variable, given_names
 from kic.description.parts import Angle, Body, Distance, Frame, Joint
 from kic.description.validation import part_of
+from kic.dynamics.dynamic_parameters import pack_bodies
 from kic.dynamics.mass_and_load_tables import Loads, Masses, pack_loads, pack_masses
 from kic.dynamics.queries import contributions_query
 from kic.errors import InputError, LoopError, coordinates_named, either
@@ -550,7 +551,7 @@ class CompiledModel:
         wrt : str, list of str, Transfer or None
             Coordinates, by default the mechanism's own.
         of : str or list of str
-            Rows.
+            Rows, or bodies of a regressor.
         order : {1, 2, 3}
             Highest order of the rows.
         want : int
@@ -572,8 +573,11 @@ class CompiledModel:
             is_transfer = isinstance(wrt, IdentityTransfer | CoordinateTransfer)
             transfer: Any = wrt if is_transfer else self.transfer_for(wrt)  # type: ignore[arg-type]
             names, order = names_of(of, least=0 if want else 1), check_order(order)
-            rows = make_rows(self.tree, names) if names else None
-            masses, loads = (self.masses, self.loads) if want else (None, None)
+            rows, masses, loads = None, None, self.loads if want else None
+            if want & lay.WANT_REGRESSOR:
+                masses = pack_bodies(self.tree, names)
+            else:
+                rows, masses = make_rows(self.tree, names) if names else None, self.masses if want else None
             found = Program(transfer, rows, order, masses, loads, want, along, keep, self)
             # a mutable argument may be exhausted or change later, and is not a key
             if (is_transfer or isinstance(key[0], _KEYS)) and isinstance(key[1], _KEYS):

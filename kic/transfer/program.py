@@ -335,8 +335,13 @@ def _launch_batch(
     return sum(found)
 
 
-def motion_layout(size: int, want: int, series: tuple[int, ...] = ()) -> Layout:
-    """Return the layout of efforts, and a series of φ if given; or of `MotionTerms` for forward dynamics."""
+def motion_layout(size: int, want: int, series: tuple[int, ...] = (), bodies: int = 0) -> Layout:
+    """Return the layout of efforts, and a series of φ if given; or of `MotionTerms` for forward dynamics.
+
+    That of a regressor is (size, 10 bodies).
+    """
+    if want & lay.WANT_REGRESSOR:
+        return Layout([(size, lay.N_INERTIAL * bodies)])
     if want & lay.WANT_FORWARD:
         return Layout([(size,), (size,), (size, size), (), ()])
     return Layout([(size,), series] if series else [(size,)])
@@ -392,7 +397,7 @@ class Program:
         queries: list[Query] = []
         if along:
             series = (order, tree.size) if want & lay.WANT_SERIES else ()
-            layout = motion_layout(size, want, series)
+            layout = motion_layout(size, want, series, 0 if masses is None else len(masses.names))
             if system is not None:
                 queries.append(system_query(system, self.order, None, 0, masses, loads, want, False, layout))
             else:
@@ -416,8 +421,11 @@ class Program:
         self._x_width = tree.size * sum(size**k for k in range(self.order + 1)) if keep else 0
         self._quality = lay.QUALITY_WIDTH if system is not None else 0
         self._euler = bool(rows is not None and (rows.euler or rows.directed))
+        self.is_regressor = bool(want & lay.WANT_REGRESSOR)
         # springs, dampers and armature of cut joints
-        self.cut_joints = bool(want & BOTH and model is not None and model.cut_joint_loads)
+        self.cut_joints = bool(
+            want & BOTH and not self.is_regressor and model is not None and model.cut_joint_loads
+        )
         self.applied = loads.constant[None] if loads is not None else _empty((1, 0, 3))
 
     @property
@@ -731,25 +739,40 @@ class Program:
         origin: Any = None,
         closed: Numbered | None = None,
     ) -> np.ndarray:
-        """Return efforts or accelerations (..., m) along motions (B, m); see `run` for the arguments."""
+        """Return efforts or accelerations (..., m) along motions (B, m); see `run` for the arguments.
+
+        Those of a regressor are (..., m, K).
+        """
         transfer, size = self.transfer, self.transfer.size
         rates = rates if transfer.permutation is None else self.to_columns(rates)
         force = self.applied if applied is None else applied
         plain = ok is None and transfer.is_compiled and not self.cut_joints and states.dtype == REAL
         if plain and type(failures) is str and failures == "raise" and len(states) and size:
-            out = Table(_empty((len(states), size)), _NOTHING, _NOTHING, _BRIEF, rates)
+            width = self.width if self.is_regressor else size
+            out = Table(_empty((len(states), width)), _NOTHING, _NOTHING, _BRIEF, rates)
             if not self.launch(out, states, np.require(force, REAL, LAYOUT), transfer.choice):
+                if self.is_regressor:
+                    return self._shaped(out.T, batch)
                 T = out.T if transfer.permutation is None else transfer.in_coordinates([out.T], (1,))[0]
                 return T.reshape(*batch, size)
         given: dict[str, Any] = {"batch": batch, "ok": ok, "failures": failures}
         found = self.run(states, *rates, applied=force, origin=origin, closed=closed, **given)
         known = np.ones(len(states), bool) if found.ok is None else found.ok.reshape(-1)
+        if self.is_regressor:
+            check_finite("Regressors", self.name, found.T, known)
+            return self._shaped(found.T, batch)
         T = self._completed(states, rates, found.T, known, batch, failures)
         if not found.finite or found.ok is not None or self.cut_joints:
             if self.want & lay.WANT_LOADS:
                 self.model.check_springs(T, known)  # type: ignore[union-attr]
             check_finite("Accelerations" if self.want & lay.WANT_FORWARD else "Efforts", self.name, T, known)
         return T.reshape(*batch, size)
+
+    def _shaped(self, T: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
+        """Return a regressor (..., m, K) with its rows in the order of the coordinates."""
+        shape = self.outputs.places[0][1]  # type: ignore[union-attr]
+        (T,) = self.transfer.in_coordinates([T.reshape(len(T), *shape).swapaxes(1, 2)], (1,))
+        return T.swapaxes(1, 2).reshape(*batch, *shape)
 
     def _completed(
         self,
