@@ -406,6 +406,8 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield c.centroidal_momentum, {}
     yield lambda: m.prepare.coefficients_and_dynamics(of, order=1), {"out": None}
     yield lambda: m.prepare.inverse_dynamics(), {}
+    yield lambda: m.prepare.regressor(), {}
+    yield lambda: batch.regressor(v["qd"], v["qdd"], of=f"{body}.m"), {"keep": (), "gap_min": 10.0}
     yield lambda: m.export.dynamics().to_numpy(), {"arguments": [c.state]}
     yield lambda: m.export.dynamics().to_c(), {"directory": "export", "path": "export"}
     box = {n: (x - 1e-3, x + 1e-3) for n, x in v["values"].items()}

@@ -42,7 +42,7 @@ ARBITRARY = {"spatial-slider-crank/error/far/error": "names one of two joints on
 
 # models whose exported questions are counted; questions without rows, and those that are counted closed too
 EXPORTED = "horn-two-link", "puma560", "four-bar", "five-bar", "delta", "gough-stewart"
-WITHOUT_ROWS = "position", "dynamics", "inverse_dynamics", "forward_dynamics"
+WITHOUT_ROWS = "position", "dynamics", "inverse_dynamics", "forward_dynamics", "regressor"
 CLOSED_TOO = "coefficients", "inverse_dynamics", "operational_space"
 # models whose number of operations depends on rounding, with the share that may differ: entries of the
 # inertia in axes of a leg are zero or not, which changes 12 operations

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from four_points import regressor
 from sampling import random_tree
 
 import kic
@@ -80,6 +81,7 @@ QUESTIONS: dict[str, Question] = {
     "dynamics motors": lambda c, case, r: c.dynamics(failures="mask", motors=True),
     "motion": lambda c, case, r: c.motion(case.point, r["qd"], r["qdd"], r["qddd"], failures="mask"),
     "inverse_dynamics": lambda c, case, r: c.inverse_dynamics(r["qd"], r["qdd"], failures="mask"),
+    "regressor": lambda c, case, r: c.regressor(r["qd"], r["qdd"], failures="mask").matrix,
     "forward_dynamics": lambda c, case, r: c.forward_dynamics(r["qd"], r["qdd"], failures="mask"),
     "centroidal_momentum": lambda c, case, r: c.centroidal_momentum(failures="mask"),
     "contributions": lambda c, case, r: c.body_contributions(failures="mask"),
@@ -299,7 +301,7 @@ def moved(m: kic.Mechanism) -> kic.Configuration:
 
 def options_of(question: str, of: list[str], body: str) -> dict[str, Any]:
     """Return the options of a question."""
-    if question in ("inverse_dynamics", "forward_dynamics", "dynamics", "position"):
+    if question in ("inverse_dynamics", "forward_dynamics", "regressor", "dynamics", "position"):
         return {}
     options: dict[str, Any] = {"of": body if question == "pose" else of}
     if question.startswith("coefficients"):
@@ -327,6 +329,8 @@ def answered(
         return {key: getattr(d, key) for key in ("I", "P", "load", "damping")}
     if question == "inverse_dynamics":
         return {"effort": c.dynamics(wrt=wrt).inverse_dynamics(*rates)}
+    if question == "regressor":
+        return {"regressor": regressor(c, *rates, wrt)}
     if question == "forward_dynamics":
         return {"qdd": c.dynamics(wrt=wrt).forward_dynamics(*rates, x["effort"])}
     if question == "motion":
@@ -354,7 +358,7 @@ def evaluated(c: kic.Configuration, f: Any, of: list[str], found: Any) -> dict[s
     """Return the results of an evaluator by the names that `answered` gives them."""
     if isinstance(found, np.ndarray):
         names = {"inverse_dynamics": "effort", "forward_dynamics": "qdd", "position": "state"}
-        return {names[f.question]: found}
+        return {names.get(f.question, f.question): found}
     if f.question == "motion":
         sizes = [len(c.coefficients(name, order=1).rows) for name in of]
         names = "velocity", "acceleration", "jerk"

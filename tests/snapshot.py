@@ -198,6 +198,8 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "inverse_dynamics/inertial": lambda s: s.c.inverse_dynamics(s.qd, s.qdd, loads=False),
     "inverse_dynamics/wrt": lambda s: s.c.inverse_dynamics(s.qd, s.qdd, wrt=s.wrt),
     "inverse_dynamics/batch": lambda s: s.batch.inverse_dynamics(s.qd, s.qdd, wrt=s.wrt),
+    "regressor": lambda s: parts(s.c.regressor(s.qd, s.qdd), "parameters matrix values"),
+    "regressor/batch/wrt": lambda s: s.batch.regressor(s.qd, s.qdd, wrt=s.wrt).matrix,
     "forward_dynamics": lambda s: s.c.forward_dynamics(s.qd, s.qdd),
     "forward_dynamics/wrt": lambda s: s.c.forward_dynamics(s.qd, s.qdd, wrt=s.wrt),
     "motion": lambda s: motion(s.c, s.of, s.qd, s.qdd, s.qddd),
@@ -230,6 +232,7 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "prepare/inverse_dynamics/wrt": lambda s: s.m.prepare.inverse_dynamics(wrt=s.wrt)(
         s.batch.state, s.qd, s.qdd
     ),
+    "prepare/regressor": lambda s: s.m.prepare.regressor()(s.c.state, s.qd, s.qdd),
     "prepare/forward_dynamics": lambda s: s.m.prepare.forward_dynamics()(s.c.state, s.qd, s.qdd),
     "prepare/operational_space": lambda s: operational_space(
         s.m.prepare.operational_space(s.task)(s.c.state)

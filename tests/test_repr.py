@@ -55,6 +55,8 @@ def results() -> Iterator[Any]:
         bar.assembly_modes({"A": 1.2}),
         bar.find_equilibrium(),
     )
+    regressor = bar.path({"A": np.linspace(0.0, 6.0, 40)}).regressor(np.sin(np.arange(40.0))[:, None])
+    yield from (regressor, regressor.base())
     line = kic.trajectory.line([0.0, 0.0], [1.0, 1.0], 1.0)
     yield from (line, line.on(arm, 3), kic.trajectory.fastest(line, acceleration_limits=1.0, grid=5))
     yield arm.sweep({"shoulder": 0.0, "elbow": [0.5, 1.0]}, "tip.x")

@@ -34,6 +34,7 @@ coefficients_and_dynamics.__call__.state coefficients_and_dynamics.check.state
 inverse_dynamics.__call__.qd inverse_dynamics.__call__.qdd inverse_dynamics.__call__.state
 inverse_dynamics.check.state operational_space.__call__.state operational_space.check.state
 pose.__call__.qd pose.__call__.state pose.check.state position.check.state
+regressor.__call__.qd regressor.__call__.qdd regressor.__call__.state regressor.check.state
 resolve_redundancy.__call__.secondary resolve_redundancy.__call__.secondary_rate
 resolve_redundancy.__call__.state resolve_redundancy.__call__.udd resolve_redundancy.check.state
 trajectory.at_speed.applied trajectory.at_speed.criterion trajectory.at_speed.effort_limits

@@ -1,6 +1,7 @@
-"""Inverse and forward dynamics along a motion, beside the road by I* and P*, and Pinocchio.
+"""Inverse and forward dynamics along a motion, beside the road by I* and P*, and regressors; Pinocchio.
 
-Arms against `rnea` and `aba`, mechanisms with loops against `constraintDynamics`. Results are compared first.
+Arms against `rnea`, `aba` and `computeJointTorqueRegressor`, mechanisms with loops against
+`constraintDynamics`. Results are compared first.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ ARM_TARGETS = {
     ("puma560", "forward, out"): "≤ 1.3",
     ("puma560", "forward, batch"): "≤ 0.35",
     ("chain of 60", "inverse, out"): "≤ 1.3",
+    ("puma560", "regressor, fresh"): "≤ 1.0",
 }
 LOOP_TARGETS = {("four-bar", THREE_ROWS): "≤ 1.0", ("gough-stewart", THREE_ROWS): "≤ 1.0"}
 LOOP_TARGETS["gough-stewart", SIX_ROWS] = "≤ 0.4"
@@ -58,6 +60,12 @@ def works(mechanism: kic.Mechanism, state: np.ndarray, v: np.ndarray, x: np.ndar
     return made
 
 
+def regressors(mechanism: kic.Mechanism, state: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, Work]:
+    """Return the calls of the regressor for one motion and for a batch."""
+    f, one = mechanism.prepare.regressor(), (state[0], v[0], a[0])
+    return {"regressor, fresh": lambda: f(*one), "regressor, batch": lambda: f(state, v, a)}
+
+
 def lines(
     title: str, ours: dict[str, Work], theirs: dict[str, Work], worst: float, seconds: float, targets: dict
 ) -> Iterator[list[str]]:
@@ -69,14 +77,14 @@ def lines(
             continue
         count = timing.BATCH if way == "batch" else 1
         for peer in [p for p in theirs if p.startswith(kind)] or [""]:
-            known = bool(peer)
+            known, tensors = bool(peer), f"{kind}, tensors"
             label = peer.partition(" ")[2]
             yield [
                 f"{title}, {name}" + (f", against {label}" if known else ""),
                 micro(times.best(name) / count * 1e6),
-                micro(times.best(f"{kind}, tensors") * 1e6),
+                micro(times.best(tensors) * 1e6) if tensors in ours else "",
                 micro(times.best(peer) * 1e6) if known else "",
-                f"{times.ratio(name, f'{kind}, tensors') / count:.3f}",
+                f"{times.ratio(name, tensors) / count:.3f}" if tensors in ours else "",
                 f"{times.ratio(name, peer) / count:.2f}" if known else "",
                 targets.get((title, name), targets.get((title, label), "") if way == "out" else ""),
                 f"{worst:.0e}",
@@ -88,19 +96,25 @@ def arm_rows(title: str, mechanism: kic.Mechanism, seconds: float) -> Iterator[l
     rng, size = np.random.default_rng(3), len(mechanism.coordinates)
     phi, v, x = rng.uniform(-1, 1, size=(3, timing.BATCH, size))
     state = mechanism.at(phi).state
-    ours, theirs, worst = works(mechanism, state, v, x), {}, 0.0
+    ours, theirs, worst = works(mechanism, state, v, x) | regressors(mechanism, state, v, x), {}, 0.0
     if peers.pinocchio is not None:
         pin, peer = peers.pinocchio, PinocchioPeer(mechanism)
         model, data, q, w, y = peer.model, peer.data, peer.q(phi[0]), peer.v(v[0]), peer.v(x[0])
         theirs = {
             "inverse rnea": lambda: pin.rnea(model, data, q, w, y),
             "forward aba": lambda: pin.aba(model, data, q, w, y),
+            "regressor of Pinocchio": lambda: pin.computeJointTorqueRegressor(model, data, q, w, y),
         }
+        numbers = np.concatenate([one.toDynamicParameters() for one in model.inertias[1:]])
         found = check(
             1e-9,
             efforts=(ours["inverse, out"](), np.array(theirs["inverse rnea"]())[peer.back]),
             accelerations=(ours["forward, out"](), np.array(theirs["forward aba"]())[peer.back]),
             batch=(ours["inverse, batch"]()[0], ours["inverse, out"]()),
+            regressor=(
+                ours["regressor, fresh"]() @ mechanism.at(phi[0]).regressor().values,
+                (np.array(theirs["regressor of Pinocchio"]()) @ numbers)[peer.back],
+            ),
         )
         worst = max(found.values())
     return lines(title, ours, theirs, worst, seconds, ARM_TARGETS)
@@ -113,7 +127,7 @@ def loop_rows(name: str, closures: tuple[str, ...], seconds: float) -> Iterator[
     states = loop.states()
     states[0] = loop.near.state
     v, x = np.random.default_rng(3).normal(size=(2, timing.BATCH, len(loop.inputs)))
-    ours, theirs, worst = works(mechanism, states, v, x), {}, 0.0
+    ours, theirs, worst = works(mechanism, states, v, x) | regressors(mechanism, states, v, x), {}, 0.0
     if peers.pinocchio is not None:
         qdd = ours["forward, out"]()
         for kind in closures:

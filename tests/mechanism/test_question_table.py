@@ -18,6 +18,7 @@ from kic.mechanism.prepared import Evaluators
 ARGUMENTS = {
     "inverse_dynamics": "qd qdd",
     "forward_dynamics": "qd effort",
+    "regressor": "qd qdd",
     "motion": "qd qdd qddd",
     "pose": "qd",
     "position": "values",
