@@ -45,7 +45,7 @@ class Peer:
         self.arm = peers.PinocchioPeer(task.mechanism)
         self.task, self.frame = task, self.arm.frame(task.task)
         # of a body all six rows, of a point three
-        self.rows = len(task.evaluate.rows)
+        self.rows = len(task.mechanism.at(task.phi).coefficients(task.task, order=1).rows)
         self.q, self.qs = self.arm.q(task.phi), self.arm.q(task.many[: timing.PEER_BATCH])
         self.v = self.arm.v(task.qd)
 
