@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
 
 from kic.dynamics.dynamic_parameters import INERTIAL
 from kic.errors import InputError, SingularError, invalid, unknown
@@ -184,6 +183,8 @@ class Regressor(Batched):
         >>> len(base), base.expressions[0]
         (8, 'crank.Izz + 0.01 coupler.m + 0.03571 rocker.my')
         """
+        from scipy.linalg import solve_triangular
+
         kept = []
         for name in names_of(keep, "keep"):
             if name not in self.parameters:
@@ -213,7 +214,7 @@ class Regressor(Batched):
                 got=len(A),
             )
         norm = np.linalg.norm(A, axis=0)
-        R = qr(A / norm, mode="economic")[1]
+        _, R = np.linalg.qr(A / norm)
         s = np.linalg.svd(R, compute_uv=False)
         rank, gap = _rank(s)
         if gap < gap_min:
@@ -226,7 +227,7 @@ class Regressor(Batched):
             )
         chosen = _independent(R, rank, self._order(used, kept))
         rest = np.setdiff1d(np.arange(len(used)), chosen)
-        Q, top = qr(R[:, chosen], mode="economic")
+        Q, top = np.linalg.qr(R[:, chosen])
         shares = solve_triangular(top, Q.T @ R[:, rest])
         shares[np.abs(shares) < COEFFICIENT_ATOL] = 0.0
         B = np.zeros((rank, len(self.parameters)))

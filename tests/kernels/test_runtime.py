@@ -290,7 +290,6 @@ def test_kernels_without_a_cache(
     assert not [path for path in tmp_path.rglob("*") if path.name != "open"]
 
 
-@pytest.mark.slow
 def test_importing_is_light() -> None:
     """The compiler, SciPy and the writer of TOML come when first needed."""
     heavy = ("numba", "scipy", "tomlkit", "click")
@@ -298,7 +297,6 @@ def test_importing_is_light() -> None:
     assert python("-c", code).stdout.strip() == "[]"
 
 
-@pytest.mark.slow
 def test_lapack_is_light() -> None:
     """The functions are loaded without the package, which is then imported as usual."""
     code = (

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kic.description.validation import part_of
 from kic.errors import InputError, ModelFileError, counted, shorten_words, unknown
 from kic.ui.cli import completion as completing
 
@@ -186,6 +185,7 @@ def _inputs(
 def check_scalar_row(mechanism: Mechanism, name: str) -> None:
     """Check that a name is a coordinate or a single row; the error lists the alternatives."""
     from kic.description.parts import COM
+    from kic.description.validation import part_of
     from kic.mechanism.configuration import model_of
 
     names = mechanism.coordinates

@@ -741,7 +741,6 @@ def test_python_m_kic():
     assert result.stdout == b""
 
 
-@pytest.mark.slow
 def test_help_and_list_load_no_compiler():
     code = (
         "import sys; from kic.ui.cli.main import main\n"
