@@ -183,8 +183,6 @@ class Regressor(Batched):
         >>> len(base), base.expressions[0]
         (8, 'crank.Izz + 0.01 coupler.m + 0.03571 rocker.my')
         """
-        from scipy.linalg import solve_triangular
-
         kept = []
         for name in names_of(keep, "keep"):
             if name not in self.parameters:
@@ -193,9 +191,43 @@ class Regressor(Batched):
         gap_min = at_least("gap_min", gap_min, 1.0)
         if self.matrix.dtype != np.float64:
             raise invalid("matrix", "must hold real numbers", self.matrix.dtype)
+        used, A = self._columns_with_effect()
+        norm = np.linalg.norm(A, axis=0)
+        _, R = np.linalg.qr(A / norm)
+        s = np.linalg.svd(R, compute_uv=False)
+        rank, gap = _rank(s)
+        if gap < gap_min:
+            raise SingularError(
+                f"Singular values of the regressor must have a gap of {gap_min:g}, got {gap:.1e} between "
+                f"{rank} and {rank + 1} of {len(used)} parameters. Give more motions, with faster and more "
+                "different ones, or a smaller `gap_min`; dimensions of loops that are rounded leave no gap.",
+                gap=gap,
+                singular_values=s,
+            )
+        chosen = _independent(R, rank, self._order(used, kept))
+        rest = np.setdiff1d(np.arange(len(used)), chosen)
+        Q, top = np.linalg.qr(R[:, chosen])
+        shares = np.linalg.solve(top, Q.T @ R[:, rest])
+        shares[np.abs(shares) < COEFFICIENT_ATOL] = 0.0
+        B = np.zeros((rank, len(self.parameters)))
+        B[np.arange(rank), used[chosen]] = 1.0
+        B[:, used[rest]] = shares * norm[rest] / norm[chosen][:, None]
+        return BaseParameters(
+            tuple(self._expression(row, k) for row, k in zip(B, used[chosen], strict=True)),
+            self.parameters,
+            used[chosen],
+            B,
+            np.where(B != 0, B * self.values, 0.0).sum(axis=1),  # values without effect may be NaN
+            gap,
+            s,
+            tuple(np.delete(self.parameters, used).tolist()),
+        )
+
+    def _columns_with_effect(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns that are not rounding, and their entries in all motions as rows of one unit."""
         Y, sizes, kinds = self._finite()
-        with_effect = (np.abs(Y) > ZERO_RTOL * sizes.transpose(1, 2, 0)[..., kinds]).any(axis=(0, 1))
-        used = np.flatnonzero(with_effect)
+        limits = ZERO_RTOL * sizes.transpose(1, 2, 0)[..., kinds]
+        used = np.flatnonzero((np.abs(Y) > limits).any(axis=(0, 1)))
         if not len(used):
             raise InputError(
                 "`matrix` must have an entry that is not zero, got none: no parameter has an effect on these "
@@ -213,36 +245,7 @@ class Regressor(Batched):
                 key="matrix",
                 got=len(A),
             )
-        norm = np.linalg.norm(A, axis=0)
-        _, R = np.linalg.qr(A / norm)
-        s = np.linalg.svd(R, compute_uv=False)
-        rank, gap = _rank(s)
-        if gap < gap_min:
-            raise SingularError(
-                f"Singular values of the regressor must have a gap of {gap_min:g}, got {gap:.1e} between "
-                f"{rank} and {rank + 1} of {len(used)} parameters. Give more motions, with faster and more "
-                "different ones, or a smaller `gap_min`; dimensions of loops that are rounded leave no gap.",
-                gap=gap,
-                singular_values=s,
-            )
-        chosen = _independent(R, rank, self._order(used, kept))
-        rest = np.setdiff1d(np.arange(len(used)), chosen)
-        Q, top = np.linalg.qr(R[:, chosen])
-        shares = solve_triangular(top, Q.T @ R[:, rest])
-        shares[np.abs(shares) < COEFFICIENT_ATOL] = 0.0
-        B = np.zeros((rank, len(self.parameters)))
-        B[np.arange(rank), used[chosen]] = 1.0
-        B[:, used[rest]] = shares * norm[rest] / norm[chosen][:, None]
-        return BaseParameters(
-            tuple(self._expression(row, k) for row, k in zip(B, used[chosen], strict=True)),
-            self.parameters,
-            used[chosen],
-            B,
-            np.where(B != 0, B * self.values, 0.0).sum(axis=1),  # values without effect may be NaN
-            gap,
-            s,
-            tuple(np.compress(~with_effect, self.parameters).tolist()),
-        )
+        return used, A
 
     def _order(self, used: np.ndarray, kept: list[int]) -> list[int]:
         """Return the used columns in the order in which they are preferred as base parameters."""

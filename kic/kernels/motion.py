@@ -200,6 +200,14 @@ def projected_inertia(cols, I, A, size, Y, K):
 
 
 @inlined
+def chosen_inertia(cols, F, bodies, C, rest, W, A, size, Y, I):
+    """Compute I* of columns A; C, W (M, M) and Y (M, m) are scratch."""
+    composites(cols, F, *bodies, C)
+    tree_inertia(cols, F, C, rest, W)
+    projected_inertia(cols, W, A, size, Y, I)
+
+
+@inlined
 def accelerate(size, efforts, start, h, I, L):
     """Replace the bias h (m,) by the accelerations due to `efforts`.
 
@@ -517,27 +525,22 @@ def motion_in_coordinates(
         if want & lay.WANT_REGRESSOR:
             chosen_columns(mobile, size, choice, vectors, rest, factors, Y, A)
             body_regressor(cols, F, V, *bodies, take(rest, mobile, lay.GRAVITY), want, A, size, T, place)
-            if not fine or has_nonfinite(T[place : place + width]):
-                doubtful += 1
+            doubtful += not fine or has_nonfinite(T[place : place + width])
             continue
         tree_efforts(tables, applied, states, b, want, space)
         chosen_efforts(mobile, choice, vectors, rest, factors, tau, R, efforts)
-        if want & lay.WANT_SERIES:
-            copy_range(T, place + size, x, 0, order * mobile)
+        copy_range(T, place + size, x, 0, order * mobile if want & lay.WANT_SERIES else 0)
         if want & lay.WANT_FORWARD:
-            composites(cols, F, *bodies, C)
             chosen_columns(mobile, size, choice, vectors, rest, factors, Y, A)
-            # the factors of the system are not needed any more
-            tree_inertia(cols, F, C, rest, W)
-            projected_inertia(cols, W, A, size, Y, I)
+            # the factors of the system, in W, are not needed any more
+            chosen_inertia(cols, F, bodies, C, rest, W, A, size, Y, I)
             if width > size:
                 store_terms(size, efforts, I, power, T, place)
             fine = accelerate(size, second, b * size, efforts, I, L) and fine
         fine = fine and not has_nonfinite(efforts)
         if measured or fine:
             copy_range(T, place, efforts, 0, size)
-        if not fine or has_nonfinite(T[place + size : place + width]):
-            doubtful += 1
+        doubtful += not fine or has_nonfinite(T[place + size : place + width])
     return doubtful
 
 
