@@ -82,9 +82,13 @@ def combined_inertia(parts: Iterable[tuple[float, Any, Any]]) -> tuple[float, np
         com = sum((mass * c for mass, c, _ in known), np.zeros(3)) / total
     J = np.zeros((3, 3))
     for mass, c, own in known:
-        arm = c - com
-        J = J + own + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+        J = J + inertia_about(c - com, mass, own)
     return total, com, J
+
+
+def inertia_about(arm: np.ndarray, mass: Any, inertia: Any) -> np.ndarray:
+    """Return the inertia (3, 3) about a point, from that about the centre of mass, which lies at `arm`."""
+    return np.asarray(inertia) + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
 
 
 AXES = ("world", "body")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kic.description.description import MechanismDescription
-from kic.description.parts import TENSOR_ENTRIES, Body, Distance
+from kic.description.parts import TENSOR_ENTRIES, Body, Distance, inertia_about
 from kic.description.validation import GROUND
 from kic.dynamics.mass_and_load_tables import Masses
 from kic.errors import InputError, unknown
@@ -78,6 +78,11 @@ class DynamicParameters:
     select: np.ndarray | None
     points: dict[str, tuple[float, ...]]
 
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Tuple of the rows on which the laws depend."""
+        return tuple(dict.fromkeys(name for law in self.laws for name in law.rows))
+
     def chosen(self, columns: np.ndarray) -> np.ndarray:
         """Return the columns (..., K) of the parameters, from those of `bodies` and `laws`."""
         return columns if self.select is None else columns[..., self.select]
@@ -138,8 +143,7 @@ def _moments(mass: Any, com: Any, inertia: Any, about: Any) -> np.ndarray:
     arm = np.zeros(3) if com is None else np.subtract(com, about)
     if inertia is None:
         inertia = np.full((3, 3), np.nan if mass else 0.0)
-    J = np.array(inertia) + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return np.array([mass, *(mass * arm), *J[TENSOR_ENTRIES]])
+    return np.array([mass, *(mass * arm), *inertia_about(arm, mass, inertia)[TENSOR_ENTRIES]])
 
 
 def _laws(description: MechanismDescription) -> Iterator[Law]:
@@ -217,7 +221,7 @@ def dynamic_parameters(tree: Tree, of: str | Iterable[str] | None) -> DynamicPar
 
 
 def pack_bodies(tree: Tree, names: Sequence[str]) -> Masses:
-    """Pack moment points and axes of bodies for the regressor; see `kic.kernels.regressor`."""
+    """Pack moment points and axes of bodies, numbers (n, 12), for the regressor; see `kic.kernels.layout`."""
     frames = [tree.frame[name] for name in names]
     points = moment_points(tree.description)
     numbers = [

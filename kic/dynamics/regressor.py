@@ -43,7 +43,9 @@ class BaseParameters(Printable):
     values : (R,) ndarray
         Values of the combinations in the description.
     gap : float
-        Ratio of the smallest singular value of the independent columns to the next one.
+        Ratio of the smallest singular value of the independent columns to the next one, or to the rounding
+        error of singular values if that is larger: eps · largest value · number of rows, as in NumPy's
+        `matrix_rank`.
     singular_values : ndarray
         Singular values of the regressor with columns of unit norm.
     without_effect : tuple of str
@@ -160,7 +162,7 @@ class Regressor(Batched):
         keep : str or list of str
             Parameters that begin a combination if they can, such as masses that are known.
         gap_min : float
-            Smallest gap of the singular values, above 1.
+            Smallest gap of the singular values, at least 1.
 
         Returns
         -------
@@ -195,7 +197,7 @@ class Regressor(Batched):
         norm = np.linalg.norm(A, axis=0)
         _, R = np.linalg.qr(A / norm)
         s = np.linalg.svd(R, compute_uv=False)
-        rank, gap = _rank(s)
+        rank, gap = _rank(s, len(A))
         if gap < gap_min:
             raise SingularError(
                 f"Singular values of the regressor must have a gap of {gap_min:g}, got {gap:.1e} between "
@@ -270,9 +272,9 @@ class Regressor(Batched):
         return text
 
 
-def _rank(s: np.ndarray) -> tuple[int, float]:
-    """Return the number of singular values before the largest gap, and the gap; rounding is a lower bound."""
-    ends = np.maximum([*s, 0.0], np.finfo(float).eps * s[0] * len(s))
+def _rank(s: np.ndarray, height: int) -> tuple[int, float]:
+    """Return the number of singular values before the largest gap, and the gap, for a matrix of some rows."""
+    ends = np.maximum([*s, 0.0], np.finfo(float).eps * s[0] * height)
     ratios = ends[:-1] / ends[1:]
     k = int(np.argmax(ratios))
     return k + 1, float(ratios[k])

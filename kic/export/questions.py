@@ -238,8 +238,7 @@ def regressor(tracer: Tracer, of: _Names | None = None, loads: bool = True) -> l
         Y = ran.T.reshape(transfer.size, -1)
         parts.append(transfer.in_coordinates([Y.T], (1,))[0].T)
     if found.laws:
-        rows = tuple(dict.fromkeys(name for law in found.laws for name in law.rows))
-        tables = {a.name: x for a, x in _tables(tracer, rows, 2)}
+        rows, tables = found.rows, {a.name: x for a, x in _tables(tracer, found.rows, 2)}
         stacked = [np.concatenate([tables[f"{name}.{k}"] for name in rows]) for k in ("value", "G", "H")]
         ends = np.cumsum([len(tables[f"{name}.value"]) for name in rows]).tolist()
         places = {name: slice(a, b) for name, a, b in zip(rows, [0, *ends], ends, strict=False)}

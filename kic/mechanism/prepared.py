@@ -114,7 +114,7 @@ class Evaluators(Questions):
     ) -> Evaluator[np.ndarray]:
         """Return an evaluator of the regressor (..., M, K) of efforts: ``f(state, qd, qdd)``.
 
-        `names` are those of the K parameters.
+        `names` are those of the K parameters. Calls for one state are fastest with bodies alone.
 
         Examples
         --------

@@ -42,9 +42,8 @@ class RegressorQuestion:
         if found.bodies:
             self.program = model.program(self.transfer, found.bodies, want=want, along=True)
         if found.laws:
-            names = tuple(dict.fromkeys(name for law in found.laws for name in law.rows))
-            self.laws = LawColumns(found.laws, model.rows(names, 1).layout.rows.spans)
-            self.rows = model.program(self.transfer, names, self.laws.order)
+            self.laws = LawColumns(found.laws, model.rows(found.rows, 1).layout.rows.spans)
+            self.rows = model.program(self.transfer, found.rows, self.laws.order)
 
     def matrix(
         self,
@@ -90,15 +89,15 @@ class RegressorQuestion:
         dv, dw = second @ reach + w * v, second @ turns + w * w
         a = dv + self.loads * np.linalg.norm(self.model.description.gravity)
         v, w, dv, dw, a = (x[:, None] for x in (v, w, dv, dw, a))
-        table = {"m": V * a, "first": V * dw + W * a, "inertia": W * dw}
+        # the mass, first moments, and inertia of a body; then laws of lengths, and of angles
+        table: dict[Any, np.ndarray] = {0: V * a, 1: V * dw + W * a, 2: W * dw}
         for slides, G, rate, acceleration, value in ((True, V, v, dv, length), (False, W, w, dw, 1.0)):
             factors = dict.fromkeys(INERTIAL_LAWS, acceleration) | {"damping": rate, "stiffness": value}
-            table |= {f"{key} {slides}": G * factor for key, factor in factors.items()}
-            table |= {f"{key} {slides}": G for key in ("friction", "offset")}
-        body = ["m", *["first"] * 3, *["inertia"] * 6] * len(self.parameters.bodies)
+            table |= {(key, slides): G * factor for key, factor in factors.items()}
+            table |= {(key, slides): G for key in ("friction", "offset")}
         kinds = list(table)
-        places = [kinds.index(kind) for kind in body]
-        places += [kinds.index(f"{law.key} {law.slides}") for law in self.parameters.laws]
+        places = [0, *[1] * 3, *[2] * 6] * len(self.parameters.bodies)
+        places += [kinds.index((law.key, law.slides)) for law in self.parameters.laws]
         return np.stack(list(table.values())), self.parameters.chosen(np.array(places, np.intp))
 
     def function(self) -> Callable[..., np.ndarray | None]:

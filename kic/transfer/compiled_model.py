@@ -270,7 +270,8 @@ class CompiledModel:
             return
         if not np.isnan(load if ok is None else load[ok]).any():
             return
-        names = tuple(s.name for s in self.description.springs if s.rest or s.damping)
+        springs = self.description.springs
+        names = tuple(s.name for s in springs if s.rest or s.damping) or tuple(s.name for s in springs)
         raise InputError(
             f"The ends of one of the springs {', '.join(names)} coincide, so its force has no direction. "
             "Move its points or choose another configuration.",
