@@ -227,6 +227,7 @@ _METHODS = {
     "Configuration": {
         "analysis.joint_forces.force_table": "force_table",
         "analysis.joint_forces.reactions": "joint_forces",
+        "analysis.joint_forces.shaking_force": "shaking_force",
         "analysis.linear.linearize": "linearize",
         "analysis.linear.motor_demand": "motor_demand",
         "analysis.positions.singularities": "singularities",

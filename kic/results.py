@@ -8,6 +8,11 @@ from kic import _import_name
 # ruff: noqa: I001
 if TYPE_CHECKING:
     from kic.analysis.joint_forces.joint_forces import JointForces as JointForces, Wrench as Wrench
+    from kic.analysis.joint_forces.shaking_force import (
+        Balance as Balance,
+        Harmonics as Harmonics,
+        ShakingForce as ShakingForce,
+    )
     from kic.analysis.linear.equilibrium import Equilibrium as Equilibrium
     from kic.analysis.linear.linearize import Linearization as Linearization
     from kic.analysis.linear.modes import Modes as Modes
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "analysis.joint_forces.joint_forces": "JointForces Wrench",
+    "analysis.joint_forces.shaking_force": "Balance Harmonics ShakingForce",
     "analysis.linear.equilibrium": "Equilibrium",
     "analysis.linear.linearize": "Linearization",
     "analysis.linear.modes": "Modes",

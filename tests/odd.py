@@ -407,7 +407,9 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: m.prepare.coefficients_and_dynamics(of, order=1), {"out": None}
     yield lambda: m.prepare.inverse_dynamics(), {}
     yield lambda: m.prepare.regressor(), {}
-    yield lambda: batch.regressor(v["qd"], v["qdd"], of=f"{body}.m"), {"keep": (), "gap_min": 10.0}
+    yield lambda: batch.regressor(v["qd"], v["qdd"], of=f"{body}.m"), {
+        "keep": (), "gap_min": 10.0, "values": [1.0],
+    }  # fmt: skip
     yield lambda: m.export.dynamics().to_numpy(), {"arguments": [c.state]}
     yield lambda: m.export.dynamics().to_c(), {"directory": "export", "path": "export"}
     box = {n: (x - 1e-3, x + 1e-3) for n, x in v["values"].items()}
@@ -435,6 +437,13 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: c.resolve_redundancy(of, [0.1]), {}
     yield lambda: m.prepare.resolve_redundancy(of), {}
     yield c.joint_forces, {}
+    if m.dof == 1 and len(m.bodies) == 3:  # a linkage
+        turning = {
+            ".harmonics": {"count": 2},
+            ".balance": {"of": "crank", "radius": 0.1, "weights": [1.0] * 6},
+        }
+        turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 9)})
+        yield lambda: turn.shaking_force(1.0), turning
     yield lambda: c.motor_demand(v["qd"], v["qdd"], v["qddd"]) if m.motors else None, {}
     yield lambda: c.joint_forces()[m.joints[0].name], {"direction": [0, 0, 1.0], "place": [0.0, 0.0, 0.0]}
     yield lambda: c.distribute(effort, actuators=extra, criterion=np.ones(M + 1)), {}

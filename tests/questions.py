@@ -82,6 +82,7 @@ QUESTIONS: dict[str, Question] = {
     "motion": lambda c, case, r: c.motion(case.point, r["qd"], r["qdd"], r["qddd"], failures="mask"),
     "inverse_dynamics": lambda c, case, r: c.inverse_dynamics(r["qd"], r["qdd"], failures="mask"),
     "regressor": lambda c, case, r: c.regressor(r["qd"], r["qdd"], failures="mask").matrix,
+    "shaking_force": lambda c, case, r: c.shaking_force(r["qd"], r["qdd"], failures="mask").force,
     "forward_dynamics": lambda c, case, r: c.forward_dynamics(r["qd"], r["qdd"], failures="mask"),
     "centroidal_momentum": lambda c, case, r: c.centroidal_momentum(failures="mask"),
     "contributions": lambda c, case, r: c.body_contributions(failures="mask"),

@@ -212,6 +212,8 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
     "resolve": lambda s: resolve(s.c, s.task, s.ud, s.udd),
     "resolve/energy": lambda s: resolve(s.c, s.task, s.ud, s.udd, criterion="minimum kinetic energy"),
     "resolve/damped": lambda s: resolve(s.c, s.task, s.ud, s.udd, damping=0.1, wrt=s.wrt),
+    "shaking_force": lambda s: parts(s.c.shaking_force(s.qd, s.qdd), "force moment"),
+    "shaking_force/batch/wrt": lambda s: parts(s.batch.shaking_force(s.qd, s.qdd, wrt=s.wrt), "force moment"),
     "joint_forces": lambda s: joint_forces(s.c, s.qd, s.qdd),
     "joint_forces/wrt": lambda s: joint_forces(s.c, s.qd, s.qdd, wrt=s.wrt, criterion="minimum norm"),
     "linearize": lambda s: linearize(s.c, s.qd, s.qdd),

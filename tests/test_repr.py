@@ -56,7 +56,14 @@ def results() -> Iterator[Any]:
         bar.find_equilibrium(),
     )
     regressor = bar.path({"A": np.linspace(0.0, 6.0, 40)}).regressor(np.sin(np.arange(40.0))[:, None])
-    yield from (regressor, regressor.base())
+    shaking = bar.path({"A": np.linspace(0.0, 2 * np.pi, 9)}).shaking_force(1.0)
+    yield from (
+        regressor,
+        regressor.base(),
+        shaking,
+        shaking.harmonics(2),
+        shaking.balance("crank", radius=0.1),
+    )
     line = kic.trajectory.line([0.0, 0.0], [1.0, 1.0], 1.0)
     yield from (line, line.on(arm, 3), kic.trajectory.fastest(line, acceleration_limits=1.0, grid=5))
     yield arm.sweep({"shoulder": 0.0, "elbow": [0.5, 1.0]}, "tip.x")

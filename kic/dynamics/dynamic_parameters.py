@@ -131,15 +131,17 @@ def _held_together(description: MechanismDescription) -> dict[str, str]:
 
 def _inertial_values(description: MechanismDescription, body: Body, about: Any) -> np.ndarray:
     """Return the ten numbers of a body with its point masses; NaN where the description has none."""
-    made = np.full(10, np.nan) if body.mass is None else _moments(body.mass, body.com, body.inertia, about)
+    made = np.full(10, np.nan)
+    if body.mass is not None:
+        made = inertial_numbers(body.mass, body.com, body.inertia, about)
     for point in description.points:
         if point.body == body.name and point.mass:
-            made = made + _moments(point.mass, point.at, np.zeros((3, 3)), about)
+            made = made + inertial_numbers(point.mass, point.at, np.zeros((3, 3)), about)
     return made
 
 
-def _moments(mass: Any, com: Any, inertia: Any, about: Any) -> np.ndarray:
-    """Return mass, first moments and inertia (10,) about a point, of a body with its central inertia."""
+def inertial_numbers(mass: Any, com: Any, inertia: Any, about: Any) -> np.ndarray:
+    """Return the ten numbers about a point of a body with its central inertia."""
     arm = np.zeros(3) if com is None else np.subtract(com, about)
     if inertia is None:
         inertia = np.full((3, 3), np.nan if mass else 0.0)
@@ -173,11 +175,13 @@ def _laws(description: MechanismDescription) -> Iterator[Law]:
             yield Law(motor.name, name, key, rows, ratios, slides[rows[0]], value)
 
 
-def dynamic_parameters(tree: Tree, of: str | Iterable[str] | None) -> DynamicParameters:
+def dynamic_parameters(
+    tree: Tree, of: str | Iterable[str] | None, inertial: bool = False
+) -> DynamicParameters:
     """Return the parameters of parts, or single ones; by default those in the description.
 
     These are the ten numbers of every moving body that is not massless, and the numbers of joints and springs
-    that are not zero, but for dry friction.
+    that are not zero, but for dry friction. If they are `inertial`, they are those of bodies alone.
     """
     description, scalar = tree.description, tree.scalar
     points = moment_points(description)
@@ -185,15 +189,15 @@ def dynamic_parameters(tree: Tree, of: str | Iterable[str] | None) -> DynamicPar
         (body for body in description.bodies if tree.frame[body.name] >= 0),
         key=lambda body: tree.frame[body.name],
     )
-    inertial = {body.name: _inertial_values(description, body, points[body.name]) for body in bodies}
-    laws = {law.name: law for law in _laws(description)}
-    groups: dict[str, list[str]] = {name: [f"{name}.{key}" for key in INERTIAL] for name in inertial}
+    numbers = {body.name: _inertial_values(description, body, points[body.name]) for body in bodies}
+    laws = {} if inertial else {law.name: law for law in _laws(description)}
+    groups: dict[str, list[str]] = {name: [f"{name}.{key}" for key in INERTIAL] for name in numbers}
     for law in laws.values():
         for group in dict.fromkeys((law.part, law.name.rpartition(".")[0])):
             groups.setdefault(group, []).append(law.name)
     if of is None:
         motors = {motor.name for motor in description.motors}
-        chosen = [name for body, values in inertial.items() if values.real.any() for name in groups[body]]
+        chosen = [name for body, values in numbers.items() if values.real.any() for name in groups[body]]
         chosen += [
             law.name
             for law in laws.values()
@@ -208,10 +212,10 @@ def dynamic_parameters(tree: Tree, of: str | Iterable[str] | None) -> DynamicPar
             chosen += groups.get(name, [name])
         chosen = list(dict.fromkeys(chosen))
     owners = {name.rpartition(".")[0] for name in chosen}
-    used = tuple(name for name in inertial if name in owners)
+    used = tuple(name for name in numbers if name in owners)
     own = tuple(laws[name] for name in chosen if name in laws)
     every = [f"{body}.{key}" for body in used for key in INERTIAL] + [law.name for law in own]
-    values = np.array([*np.ravel([inertial[body] for body in used]), *(law.value for law in own)], scalar)
+    values = np.array([*np.ravel([numbers[body] for body in used]), *(law.value for law in own)], scalar)
     select = None
     if every != chosen:
         place = {name: k for k, name in enumerate(every)}

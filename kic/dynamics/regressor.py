@@ -12,6 +12,7 @@ import numpy as np
 from kic.dynamics.dynamic_parameters import INERTIAL
 from kic.errors import InputError, SingularError, invalid, unknown
 from kic.numerics.arguments import at_least, names_of
+from kic.numerics.arrays import vector
 from kic.numerics.display import Batched, Printable, Summary
 
 # entries below this share of the size that they have if no terms cancel are rounding
@@ -88,7 +89,7 @@ class Regressor(Batched):
     Attributes
     ----------
     coordinates : tuple of str
-        Names of the M coordinates.
+        Names of the M coordinates, or fx, fy, fz, mx, my, mz on ground.
     parameters : tuple of str
         Names of the K parameters, such as "crank.mx" or "A.damping".
     matrix : (..., M, K) ndarray
@@ -143,12 +144,24 @@ class Regressor(Batched):
 
     def summary(self) -> Summary:
         """Return a table of the values of the parameters and their columns in one member."""
-        sheet = Summary(f"regressor of efforts at {', '.join(self.coordinates)}")
+        sheet = Summary(f"regressor with the rows {', '.join(self.coordinates)}")
         index = sheet.member(self.batch)
         if index is not None:
             table = np.concatenate([self.values[:, None], self.matrix[index].T], axis=1)
             sheet.matrix("parameters", self.parameters, ["value", *self.coordinates], table)
         return sheet
+
+    def with_values(self, values: Any) -> Regressor:
+        """Return the regressor with other values (K,) of the parameters.
+
+        Examples
+        --------
+        >>> r = kic.load("four-bar").at(1.2).regressor(6.0)
+        >>> bool(np.allclose(r.with_values(2.0 * r.values).values, 2.0 * r.values))
+        True
+        """
+        values = vector("values", values, len(self.parameters))
+        return Regressor(self.coordinates, self.parameters, self.matrix, values, self.points, self._sizes)
 
     def base(self, *, keep: str | Iterable[str] = (), gap_min: float = SINGULAR_GAP_MIN) -> BaseParameters:
         """Find the combinations of parameters that the efforts of these motions determine.

@@ -345,13 +345,14 @@ class Exports(Questions):
         *,
         wrt: _Names | None = None,
         loads: bool = True,
+        ground: bool = False,
         **options: Unpack[ExportOptions],
     ) -> ExportedQuestion:
         """Export the regressor of efforts; its columns are those of `Configuration.regressor`.
 
         Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
         """
-        own = {"of": of, "wrt": wrt, "loads": loads}
+        own = {"of": of, "wrt": wrt, "loads": loads, "ground": ground}
         return ExportedQuestion(self._mechanism, questions.regressor, own, options)
 
     def forward_dynamics(

@@ -19,10 +19,12 @@ from kic.export.trace import Argument, Trace
 from kic.export.tracer import Tracer
 from kic.kernels import layout as lay
 from kic.kernels.linear_solve import factor_symmetric, solve_symmetric
+from kic.kinematics.outputs import WRENCH_LABELS
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.evaluator import PARTS
 from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states
+from kic.mechanism.regressor import regressor_parts
 from kic.numerics.arguments import check_order, flag, integer, names_of, text
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import BOTH
@@ -223,20 +225,22 @@ def inverse_dynamics(tracer: Tracer, loads: bool = True) -> list[tuple[Argument,
     return _efforts(tracer, want, "qdd", "effort")
 
 
-def regressor(tracer: Tracer, of: _Names | None = None, loads: bool = True) -> list[tuple[Argument, Any]]:
-    """Return the regressor of efforts, as `regressor.RegressorQuestion`."""
-    found, transfer = dynamic_parameters(tracer.model.tree, of), tracer.transfer
-    names = found.names
-    want = (BOTH if flag("loads", loads) else lay.WANT_INERTIA) | lay.WANT_REGRESSOR
+def regressor(
+    tracer: Tracer, of: _Names | None = None, loads: bool = True, ground: bool = False
+) -> list[tuple[Argument, Any]]:
+    """Return the regressor of efforts, or of force and moment on ground, as `regressor.RegressorQuestion`."""
+    ground, want = flag("ground", ground), regressor_parts(flag("loads", loads), ground)
+    found, transfer = dynamic_parameters(tracer.model.tree, of, ground), tracer.transfer
+    names, labels = found.names, WRENCH_LABELS if ground else transfer.labels
     qd, qdd = _rates(tracer, "qd", "qdd")
-    parts = [np.zeros((transfer.size, 0))]
+    parts = [np.zeros((len(labels), 0))]
     if found.bodies:
         ran = tracer.launch(
             lambda model: model.program(tracer.transfer_of(model), found.bodies, want=want, along=True),
             *_columns(transfer, qd, qdd),
         )
-        Y = ran.T.reshape(transfer.size, -1)
-        parts.append(transfer.in_coordinates([Y.T], (1,))[0].T)
+        Y = ran.T.reshape(len(labels), -1)
+        parts.append(Y if ground else transfer.in_coordinates([Y.T], (1,))[0].T)
     if found.laws:
         rows, tables = found.rows, {a.name: x for a, x in _tables(tracer, found.rows, 2)}
         stacked = [np.concatenate([tables[f"{name}.{k}"] for name in rows]) for k in ("value", "G", "H")]
@@ -248,8 +252,9 @@ def regressor(tracer: Tracer, of: _Names | None = None, loads: bool = True) -> l
         )
         parts.append(LawColumns(found.laws, places, weights).columns(stacked, qd, qdd, loads))
     Y = found.chosen(np.concatenate(parts, axis=1))
-    about = f"[m][k]: effort at coordinate m for a unit of parameter k of {', '.join(names)}"
-    return [(Argument("regressor", Y.shape, about, transfer.labels), Y)]
+    row = f"row m of {', '.join(labels)} on ground" if ground else "effort at coordinate m"
+    about = f"[m][k]: {row} for a unit of parameter k of {', '.join(names)}"
+    return [(Argument("regressor", Y.shape, about, labels), Y)]
 
 
 def forward_dynamics(tracer: Tracer) -> list[tuple[Argument, Any]]:

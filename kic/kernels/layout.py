@@ -26,6 +26,8 @@ SYSTEM, HEIGHT, LEFT_OUT, PAIRS, ASKED = 0, 1, 2, 3, 4
 STATE_SIZE = ASKED
 HEADER = 3
 WANT_INERTIA, WANT_LOADS, WANT_CURVATURE, WANT_FORWARD, WANT_SERIES, WANT_REGRESSOR = 1, 2, 4, 8, 16, 32
+# of a regressor: six rows of ground instead of those of the coordinates
+WANT_GROUND = 64
 
 # plan, columns (M): one row for each column of the tree
 PARENT = 0  # column of the frame that carries this one, -1 for ground

@@ -48,10 +48,11 @@ def acceleration_columns(w, a):
 def body_regressor(cols, F, V, bodies, places, gravity, want, A, size, T, start):
     """Write Y (m, 10 n) of the inertial parameters of n bodies to T, from the series V of the frames.
 
-    Rows are the coordinates q with φ̇ = A q̇, or the columns of the tree if A is None.
+    Rows are the coordinates q with φ̇ = A q̇, or the columns of the tree if A is None. With WANT_GROUND they
+    are the force and the moment about the origin of the world that ground exerts.
     """
     width = lay.N_INERTIAL * bodies.shape[0]
-    clear_range(T, start, size * width)
+    clear_range(T, start, (6 if want & lay.WANT_GROUND else size) * width)
     for i in range(bodies.shape[0]):
         n = bodies[i, lay.CARRIER]
         arm = turn(F, n, lay.ROTATION, take(places, i, lay.OFFSET))
@@ -61,36 +62,58 @@ def body_regressor(cols, F, V, bodies, places, gravity, want, A, size, T, start)
         a = in_body(F, n, places, i, a)
         w = in_body(F, n, places, i, take(V, n + 1, lay.ANGULAR_VELOCITY))
         turning = in_body(F, n, places, i, take(V, n + 1, lay.ANGULAR_ACCELERATION))
-        mxx, myy, mzz, mxy, mxz, myz = moment_columns(w, turning)
-        bx, by, bz = acceleration_columns(w, turning)
+        M, B = moment_columns(w, turning), acceleration_columns(w, turning)
         origin, place = add(take(F, n, lay.ORIGIN), arm), start + lay.N_INERTIAL * i
-        k = n
+        k = n if want & lay.WANT_GROUND == 0 else lay.NO_FRAME
         while k >= 0:
             s = take(F, k, lay.AXIS)
             if rotates(cols, k):
                 v = in_body(F, n, places, i, cross(s, sub(origin, take(F, k, lay.ORIGIN))))
-                s = in_body(F, n, places, i, s)
-                first = add((dot(v, bx), dot(v, by), dot(v, bz)), cross(a, s))
-                second = dot(s, mxx), dot(s, myy), dot(s, mzz)
-                third = dot(s, mxy), dot(s, mxz), dot(s, myz)
-                add_parameters(A, size, width, k, dot(v, a), first, second, third, T, place)
+                row = of_rotation(v, in_body(F, n, places, i, s), a, B, M)
             else:
-                v = in_body(F, n, places, i, s)
-                first, second = (dot(v, bx), dot(v, by), dot(v, bz)), scale(0, v)
-                add_parameters(A, size, width, k, dot(v, a), first, second, second, T, place)
+                row = of_translation(in_body(F, n, places, i, s), a, B)
+            add_parameters(A, size, width, k, row, T, place)
             k = cols[k, lay.PARENT]
+        if want & lay.WANT_GROUND:
+            for c in range(3):
+                s = 1.0 * (c == 0), 1.0 * (c == 1), 1.0 * (c == 2)
+                v, axis = in_body(F, n, places, i, cross(s, origin)), in_body(F, n, places, i, s)
+                put_parameters(T, place + c * width, of_translation(axis, a, B))
+                put_parameters(T, place + (3 + c) * width, of_rotation(v, axis, a, B, M))
 
 
 @inlined
-def add_parameters(A, size, width, k, mass, first, second, third, T, place):
+def of_translation(v, a, B):
+    """Return the ten coefficients of a translation along v: the mass, first moments, Ixx …, Ixy …."""
+    bx, by, bz = B
+    return dot(v, a), (dot(v, bx), dot(v, by), dot(v, bz)), scale(0, v), scale(0, v)
+
+
+@inlined
+def of_rotation(v, s, a, B, M):
+    """Return the ten coefficients of a rotation about s that moves the moment point by v."""
+    mxx, myy, mzz, mxy, mxz, myz = M
+    mass, first, _, _ = of_translation(v, a, B)
+    second, third = (dot(s, mxx), dot(s, myy), dot(s, mzz)), (dot(s, mxy), dot(s, mxz), dot(s, myz))
+    return mass, add(first, cross(a, s)), second, third
+
+
+@inlined
+def put_parameters(T, p, row):
+    """Write ten coefficients to T at p."""
+    T[p] = row[0]
+    put_at(T, p + lay.FIRST_MOMENTS, 1, row[1])
+    put_at(T, p + lay.DIAGONAL, 1, row[2])
+    put_at(T, p + lay.PRODUCTS, 1, row[3])
+
+
+@inlined
+def add_parameters(A, size, width, k, row, T, place):
     """Add the ten coefficients of column k to the rows of the coordinates."""
     if A is None:
-        p = place + k * width
-        T[p] = mass
-        put_at(T, p + lay.FIRST_MOMENTS, 1, first)
-        put_at(T, p + lay.DIAGONAL, 1, second)
-        put_at(T, p + lay.PRODUCTS, 1, third)
+        put_parameters(T, place + k * width, row)
     else:
+        mass, first, second, third = row
         for q in range(size):
             f = A[k * size + q]
             if f != 0:

@@ -28,6 +28,8 @@ from kic.numerics.tolerances import DIGITS_LOST, EPS, ROUNDING_FACTOR
 
 # rows of a point and of an angular velocity
 XYZ = ("x", "y", "z")
+# components of a wrench
+WRENCH_LABELS: tuple[str, ...] = ("fx", "fy", "fz", "mx", "my", "mz")
 OMEGA = ("wx", "wy", "wz")
 # sine of the angle between two directions below which its derivatives lose digits: their errors are those of
 # direction cosines, divided by the sine

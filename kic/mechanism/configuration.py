@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from kic.analysis.joint_forces import force_table as _force_table
     from kic.analysis.joint_forces import reactions as _reactions
+    from kic.analysis.joint_forces import shaking_force as _shaking_force
     from kic.analysis.linear import linearize as _linearize
     from kic.analysis.linear import motor_demand as _motor_demand
     from kic.analysis.positions import singularities as _singularities
@@ -717,6 +718,7 @@ class Configuration(Printable, Tabular, Animated):
         motor_demand = _motor_demand.motor_demand
         operational_space = _operational_space.operational_space
         resolve_redundancy = _redundancy.resolve_redundancy
+        shaking_force = _shaking_force.shaking_force
         singularities = _singularities.singularities
         to_html = _page.to_html
 

@@ -705,6 +705,8 @@ class Motions(Evaluator[Any]):
         False to leave out gravity, forces, springs and dampers.
     of
         Outputs, for the question "motion"; parameters, for "regressor".
+    ground : bool
+        True for a regressor of force and moment on ground.
     """
 
     def __init__(
@@ -714,6 +716,7 @@ class Motions(Evaluator[Any]):
         wrt: str | Iterable[str] | None = None,
         loads: bool = True,
         of: str | Iterable[str] | None = (),
+        ground: bool = False,
     ) -> None:
         self._model, self.question, self.motion = model, question, MOTIONS[question]
         self._of: tuple[str, ...] = ()
@@ -723,7 +726,7 @@ class Motions(Evaluator[Any]):
             self._transfer = model.transfer_for(wrt)
             model.rows(self._of, 3)
         elif question == "regressor":
-            self._regressor = asked = regressor_question(model, of, wrt, loads)
+            self._regressor = asked = regressor_question(model, of, wrt, loads, ground)
             self._transfer, self.names = asked.transfer, asked.parameters.names
         else:
             want = BOTH if flag("loads", loads) else lay.WANT_INERTIA

@@ -110,11 +110,17 @@ class Evaluators(Questions):
         return Motions(self._model, "forward_dynamics", wrt)
 
     def regressor(
-        self, of: _Names | None = None, *, wrt: _Names | None = None, loads: bool = True
+        self,
+        of: _Names | None = None,
+        *,
+        wrt: _Names | None = None,
+        loads: bool = True,
+        ground: bool = False,
     ) -> Evaluator[np.ndarray]:
         """Return an evaluator of the regressor (..., M, K) of efforts: ``f(state, qd, qdd)``.
 
-        `names` are those of the K parameters. Calls for one state are fastest with bodies alone.
+        `names` are those of the K parameters. With `ground` it is that (..., 6, K) of force and moment on
+        ground. Calls for one state are fastest with bodies alone.
 
         Examples
         --------
@@ -123,7 +129,7 @@ class Evaluators(Questions):
         >>> f(m.at(0.5).state, [2.0], [1.0]).shape
         (1, 11)
         """
-        return Motions(self._model, "regressor", wrt, loads, of)
+        return Motions(self._model, "regressor", wrt, loads, of, ground)
 
     def motion(self, of: _Names, *, wrt: _Names | None = None) -> Evaluator[OutputMotion]:
         """Return an evaluator of value, velocity, acceleration and jerk: ``f(state, qd, qdd, qddd)``.

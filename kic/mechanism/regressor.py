@@ -11,6 +11,7 @@ import numpy as np
 from kic.dynamics.dynamic_parameters import INERTIAL_LAWS, LawColumns, dynamic_parameters
 from kic.dynamics.regressor import Regressor
 from kic.kernels import layout as lay
+from kic.kinematics.outputs import WRENCH_LABELS
 from kic.mechanism.configuration import Configuration, flat_motion, model_of
 from kic.numerics.arguments import flag, names_of
 from kic.numerics.arrays import check_finite
@@ -18,11 +19,19 @@ from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.program import BOTH, Numbered
 
 
+def regressor_parts(loads: bool, ground: bool) -> int:
+    """Return the flags of a regressor for the kernels."""
+    want = BOTH if loads else lay.WANT_INERTIA
+    return want | lay.WANT_REGRESSOR | (lay.WANT_GROUND if ground else 0)
+
+
 class RegressorQuestion:
-    """Regressor of chosen parameters of a mechanism in its coordinates or others.
+    """Regressor of chosen parameters of a mechanism in its coordinates or others, or on ground.
 
     Attributes
     ----------
+    labels : tuple of str
+        Names of the rows.
     parameters : DynamicParameters
         The parameters.
     program : Program or None
@@ -32,12 +41,18 @@ class RegressorQuestion:
     """
 
     def __init__(
-        self, model: CompiledModel, of: str | Iterable[str] | None, wrt: Any, loads: bool = True
+        self,
+        model: CompiledModel,
+        of: str | Iterable[str] | None,
+        wrt: Any,
+        loads: bool = True,
+        ground: bool = False,
     ) -> None:
-        self.model, self.loads = model, flag("loads", loads)
+        self.model, self.loads, self.ground = model, flag("loads", loads), flag("ground", ground)
         self.transfer: Any = model.transfer_for(wrt)
-        self.parameters = found = dynamic_parameters(model.tree, of)
-        want = (BOTH if loads else lay.WANT_INERTIA) | lay.WANT_REGRESSOR
+        self.labels: tuple[str, ...] = WRENCH_LABELS if ground else self.transfer.labels
+        self.parameters = found = dynamic_parameters(model.tree, of, ground)
+        want = regressor_parts(loads, ground)
         self.program, self.rows, self.laws = None, None, None
         if found.bodies:
             self.program = model.program(self.transfer, found.bodies, want=want, along=True)
@@ -57,7 +72,7 @@ class RegressorQuestion:
     ) -> np.ndarray:
         """Return Y (..., m, K) of motions (B, m); see `Program.run` for the arguments."""
         given: dict[str, Any] = {"batch": batch, "ok": ok, "failures": failures, "origin": origin}
-        parts = [np.empty((*batch, self.transfer.size, 0), states.dtype)]
+        parts = [np.zeros((*batch, len(self.labels), 0), states.dtype)]
         if self.program is not None:
             parts.append(self.program.efforts(states, rates, closed=closed, **given))
         if self.rows is not None and self.laws is not None:
@@ -82,10 +97,19 @@ class RegressorQuestion:
         states, rates = states[members], tuple(a[members] for a in rates)
         turns = (tree.cols[:, lay.KIND] != lay.PRISMATIC).astype(float)
         reach = np.where(turns > 0, length, 1.0)
-        A = np.abs(self.transfer.jets(states, 1)[0])
+        if self.ground:
+            # moments are about the origin of the world
+            far = length + max(map(np.linalg.norm, self.parameters.points.values()), default=0.0)
+            V, W = (
+                np.tile([force] * 3 + [moment] * 3, (len(states), 1))
+                for force, moment in ((1.0, far), (0.0, 1.0))
+            )
+        else:
+            A = np.abs(self.transfer.jets(states, 1)[0])
+            V, W = reach @ A, turns @ A
         first, second = np.abs(self.transfer.tree_motion(states, *rates))
         # of unit rates, rates and accelerations: of points, and angular
-        V, W, v, w = reach @ A, turns @ A, first @ reach, first @ turns
+        v, w = first @ reach, first @ turns
         dv, dw = second @ reach + w * v, second @ turns + w * w
         a = dv + self.loads * np.linalg.norm(self.model.description.gravity)
         v, w, dv, dw, a = (x[:, None] for x in (v, w, dv, dw, a))
@@ -105,7 +129,7 @@ class RegressorQuestion:
         program, rows, laws, found = self.program, self.rows, self.laws, self.parameters
         if self.model.has_complex_step or not self.transfer.is_compiled or not self.transfer.size:
             return lambda *_: None
-        shape = (self.transfer.size, -1)
+        shape = (len(self.labels), -1)
         run = None if program is None else program.motion_function(program.width)
 
         def matrix(state: Any, _: Any, qd: Any = None, qdd: Any = None, more: Any = None) -> Any:
@@ -137,6 +161,7 @@ def regressor(
     of: str | Iterable[str] | None = None,
     wrt: str | Iterable[str] | None = None,
     loads: bool = True,
+    ground: bool = False,
     failures: Literal["raise", "mask"] = "raise",
 ) -> Regressor:
     """Compute the regressor of the efforts of a motion: T = Y π, for parameters π of bodies and joints.
@@ -158,13 +183,17 @@ def regressor(
         Coordinates, as in `coefficients`.
     loads : bool
         False to omit gravity, springs, damping and friction.
+    ground : bool
+        True for the force and the moment about the origin of the world that ground exerts on the moving
+        bodies, rows "fx" to "mz", instead of efforts; see `shaking_force`. Only bodies are parameters.
     failures : {"raise", "mask"}
         As in `coefficients`.
 
     Returns
     -------
     Regressor
-        Y (..., M, K) with the names of K parameters, and the values of the description.
+        Y (..., M, K) with the names of K parameters, and the values of the description; (..., 6, K) with
+        `ground`.
 
     Raises
     ------
@@ -188,18 +217,18 @@ def regressor(
     array([1., 6.])
     """
     model = model_of(configuration)
-    question = regressor_question(model, of, wrt, loads)
+    question = regressor_question(model, of, wrt, loads, ground)
     states, rates, _, given = flat_motion(configuration, question.transfer, {"qd": qd, "qdd": qdd})
     matrix, found = question.matrix(states, rates, failures=failures, **given), question.parameters
     sizes = partial(question.sizes, states, rates)
-    return Regressor(question.transfer.labels, found.names, matrix, found.values, found.points, sizes)
+    return Regressor(question.labels, found.names, matrix, found.values, found.points, sizes)
 
 
 def regressor_question(
-    model: CompiledModel, of: str | Iterable[str] | None, wrt: Any, loads: bool
+    model: CompiledModel, of: str | Iterable[str] | None, wrt: Any, loads: bool, ground: bool = False
 ) -> RegressorQuestion:
     """Return the regressor of chosen parameters in chosen coordinates, from a cache."""
     of = of if of is None else names_of(of, least=1)
     wrt = wrt if wrt is None else names_of(wrt, "wrt")
-    key = "regressor", of, wrt, flag("loads", loads)
-    return model.prepared(key, lambda: RegressorQuestion(model, of, wrt, loads))
+    key = "regressor", of, wrt, flag("loads", loads), flag("ground", ground)
+    return model.prepared(key, lambda: RegressorQuestion(model, of, wrt, loads, ground))

@@ -137,6 +137,14 @@ def as_array(name: str, value: Any, *shape: int, finite: bool = True, bounded: b
     return ordinary(name, a) if bounded else a
 
 
+def vector(name: str, value: Any, size: int, **checks: bool) -> np.ndarray:
+    """Return `size` numbers without a batch; see `as_array`."""
+    a = as_array(name, value, size, **checks)
+    if a.ndim > 1:
+        raise invalid(name, f"must have shape ({size},)", a.shape, expected=(size,))
+    return a
+
+
 def one_batch_axis(a: np.ndarray, rank: int = 1) -> np.ndarray:
     """Reshape arrays with `rank` axes for each member to a single batch axis, which may be empty."""
     return a.reshape(prod(a.shape[: a.ndim - rank]), *a.shape[a.ndim - rank :])

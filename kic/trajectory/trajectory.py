@@ -10,6 +10,7 @@ import numpy as np
 
 from kic.analysis.joint_forces.force_table import tabulate_forces
 from kic.analysis.joint_forces.joint_forces import JointForces
+from kic.analysis.joint_forces.shaking_force import ShakingForce
 from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.units import motor_unit, power_unit, rate_unit, row_unit
 from kic.dynamics.drive_train import MotorDemand
@@ -152,8 +153,8 @@ class SampledMotion(Tabular, Animated):
 
     Notes
     -----
-    `plot` and the tables also accept "efforts", "powers" and "joint forces" as names, and for mechanisms with
-    motors "torques", "currents" and "voltages".
+    `plot` and the tables also accept "efforts", "powers", "joint forces" and "shaking force", and for
+    mechanisms with motors "torques", "currents" and "voltages".
     """
 
     t: np.ndarray
@@ -306,6 +307,33 @@ class SampledMotion(Tabular, Animated):
                 qd, qdd, wrt=self.wrt, applied=self.applied, actuators=names
             )
 
+    def shaking_force(self, *, about: Any = (0.0, 0.0, 0.0), gravity: bool = False) -> ShakingForce:
+        """Return the shaking force and moment along the motion, a batch (T,).
+
+        Parameters
+        ----------
+        about, gravity
+            As in `Configuration.shaking_force`.
+
+        Returns
+        -------
+        ShakingForce
+
+        Raises
+        ------
+        InertiaError, SingularError, InputError
+            As `Configuration.shaking_force`.
+
+        Examples
+        --------
+        >>> crank = kic.load("four-bar").path({"A": np.linspace(1.2, 2.2, 5)})
+        >>> kic.trajectory.at_speed(crank, 10.0).shaking_force().force.shape
+        (5, 3)
+        """
+        _, qd, qdd, _ = self.motion
+        with at_times(self.t):
+            return self.configuration.shaking_force(qd, qdd, about=about, wrt=self.wrt, gravity=gravity)
+
     def force_table(
         self,
         *,
@@ -357,7 +385,8 @@ class SampledMotion(Tabular, Animated):
         of : str or list of str, optional
             Names as in `of`, each with values, velocities, accelerations and jerks; by default the
             coordinates. "efforts" and "powers" are those of the actuators, "joint forces" the magnitudes of
-            the forces in all joints. "torques", "currents" and "voltages" are those of the motors.
+            the forces in all joints, "shaking force" force and moment on ground. "torques", "currents" and
+            "voltages" are those of the motors.
         actuators, criterion, effort_limits
             As in `effort`; by default those of this motion.
         width : float
@@ -387,6 +416,8 @@ class SampledMotion(Tabular, Animated):
                 panels += by_unit("power", [power_unit(drawing)] * len(names), names, self.power(**shared))
             elif name in MOTOR_GROUPS:
                 panels += motor_panels(drawing, self.motor_demand(), MOTOR_GROUPS[name])
+            elif name == SHAKING:
+                panels += [Panel(*curves) for curves in self.shaking_force().curves()]
             else:
                 f = self.joint_forces(actuators=actuators)
                 size = np.linalg.norm(f.force, axis=-1)
@@ -421,6 +452,8 @@ class SampledMotion(Tabular, Animated):
                 key, demand = MOTOR_GROUPS[name], self.motor_demand()
                 values = zip(demand.motors, getattr(demand, key).T, strict=True)
                 made += [Variable(f"{motor}.{key}", x, motor_unit(m, key)) for motor, x in values]
+            elif name == SHAKING:
+                made += self.shaking_force()._table().variables
             else:
                 made += self.joint_forces()._table().variables  # with the efforts of actuators
         columns = {variable.name: variable for variable in made}
@@ -432,7 +465,8 @@ class SampledMotion(Tabular, Animated):
 
 
 # groups of curves and columns by name; a part of the same name takes precedence
-FORCE_GROUPS = ("efforts", "powers", "joint forces", *MOTOR_GROUPS)
+SHAKING = "shaking force"
+FORCE_GROUPS = ("efforts", "powers", "joint forces", SHAKING, *MOTOR_GROUPS)
 
 
 def at_speed(

@@ -338,10 +338,10 @@ def _launch_batch(
 def motion_layout(size: int, want: int, series: tuple[int, ...] = (), bodies: int = 0) -> Layout:
     """Return the layout of efforts, and a series of φ if given; or of `MotionTerms` for forward dynamics.
 
-    That of a regressor is (size, 10 bodies).
+    That of a regressor is (size, 10 bodies), or (6, 10 bodies) with the rows of ground.
     """
     if want & lay.WANT_REGRESSOR:
-        return Layout([(size, lay.N_INERTIAL * bodies)])
+        return Layout([(6 if want & lay.WANT_GROUND else size, lay.N_INERTIAL * bodies)])
     if want & lay.WANT_FORWARD:
         return Layout([(size,), (size,), (size, size), (), ()])
     return Layout([(size,), series] if series else [(size,)])
@@ -769,8 +769,10 @@ class Program:
         return T.reshape(*batch, size)
 
     def _shaped(self, T: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
-        """Return a regressor (..., m, K) with its rows in the order of the coordinates."""
+        """Return a regressor (..., m, K) with its rows in the order of the coordinates, or that of ground."""
         shape = self.outputs.places[0][1]  # type: ignore[union-attr]
+        if self.want & lay.WANT_GROUND:
+            return T.reshape(*batch, *shape)
         (T,) = self.transfer.in_coordinates([T.reshape(len(T), *shape).swapaxes(1, 2)], (1,))
         return T.swapaxes(1, 2).reshape(*batch, *shape)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kic.analysis.joint_forces.joint_forces import driver_columns
 from kic.description.description import MechanismDescription
 from kic.description.parts import Joint
 from kic.description.table_columns import effort_columns
@@ -86,7 +87,7 @@ def tabulate_forces(
     """Return the table of forces along a motion; see `Configuration.force_table`."""
     description = model_of(c).description
     units, forces = description.units, c.joint_forces(qd, qdd, wrt=wrt, applied=applied, actuators=actuators)
-    made, moment = forces._driver_columns(), f"{units.force} {units.length}"
+    made, moment = driver_columns(c, wrt, forces.batch), f"{units.force} {units.length}"
     loads: list[tuple[str, Any, str]] = [(x.name, x.force, units.force) for x in description.forces]
     loads += [(x.name, x.moment, moment) for x in description.moments]
     for name, own, unit in loads:

@@ -14,12 +14,13 @@ from kic.description.table_columns import effort_columns, motion_columns
 from kic.description.validation import split_row
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, ContactForceCheck, remarks
 from kic.errors import UnknownNameError, unknown
+from kic.kinematics.outputs import WRENCH_LABELS
+from kic.mechanism.configuration import Configuration, model_of
 from kic.numerics.arguments import text
 from kic.numerics.arrays import as_array, broadcast_batches, directions
 from kic.numerics.display import Batched, Summary
 from kic.numerics.tables import DataTable, Tabular, Variable, batch_axes
 
-COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 Split = Literal["minimum norm"] | None
 
 
@@ -192,7 +193,7 @@ class JointForces(Batched, Tabular):
         self._description: MechanismDescription | None = None
         self._source: tuple[Any, Any] | None = None
         # components that are not zero in all joints of a planar mechanism
-        self._shown: tuple[str, ...] = COMPONENTS
+        self._shown: tuple[str, ...] = WRENCH_LABELS
         self.actuators = actuators
         self.ties = ties
         self.point = point
@@ -202,7 +203,7 @@ class JointForces(Batched, Tabular):
         limit, flat = variation_atol[..., None], (*loads.shape[:-2], 6 * len(bodies), variations.shape[-1])
         every = np.concatenate([variations.reshape(flat), single_variations], axis=-2)
         undetermined = exceeds(every, limit)
-        names = [f"{joint}.{c}" for joint in bodies for c in COMPONENTS] + [*actuators, *ties]
+        names = [f"{joint}.{c}" for joint in bodies for c in WRENCH_LABELS] + [*actuators, *ties]
         in_any_member = undetermined.reshape(-1, len(names)).any(axis=0)
         self.undetermined = tuple(np.array(names)[in_any_member].tolist())
         masked = undetermined[..., 6 * len(bodies) :] & (split is None)
@@ -287,27 +288,15 @@ class JointForces(Batched, Tabular):
     def __len__(self) -> int:
         return len(self.joints)
 
-    def _driver_columns(self) -> list[Variable]:
-        """Return a column for each coordinate of the motion that has a value."""
-        if self._source is None or self._description is None:
-            return []
-        c, wrt = self._source
-        if not (wrt or c.coordinates):
-            return []
-        rows = c.coefficients(wrt or c.coordinates, order=1, wrt=wrt)
-        values = np.broadcast_to(rows.values, (*self.batch, len(rows.rows)))
-        made = motion_columns(self._description, rows.rows, [values])
-        return [column for column in made if column.name not in rows.quasi]
-
     def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
         d = self._description
         force, moment = ("", "") if d is None else (d.units.force, f"{d.units.force} {d.units.length}")
         six = np.concatenate([self.force, self.moment], axis=-1)
-        made = self._driver_columns()
+        made = [] if self._source is None else driver_columns(*self._source, self.batch)
         made += [
             Variable(f"{joint}.{c}", six[..., j, k], force if k < 3 else moment)
             for j, joint in enumerate(self.joints)
-            for k, c in enumerate(COMPONENTS)
+            for k, c in enumerate(WRENCH_LABELS)
             if c in self._shown
         ]
         if d is not None:
@@ -322,7 +311,7 @@ class JointForces(Batched, Tabular):
         if index is not None:
             six = np.concatenate([self.force[index], self.moment[index]], axis=-1)
             ties = [f"{name} ({' on '.join(self[name].bodies)})" for name in self.joints]
-            shown = [COMPONENTS.index(c) for c in self._shown]
+            shown = [WRENCH_LABELS.index(c) for c in self._shown]
             sheet.matrix("forces and moments", ties, self._shown, six[:, shown])
             if self.actuators:
                 sheet.matrix("T (efforts)", self.actuators, [""], self.effort[index][:, None])
@@ -339,6 +328,16 @@ class JointForces(Batched, Tabular):
         for remark in self.remarks:
             sheet.say(remark)
         return sheet
+
+
+def driver_columns(c: Configuration, wrt: Any, batch: tuple[int, ...]) -> list[Variable]:
+    """Return a column for each coordinate of a motion that has a value."""
+    if not (wrt or c.coordinates):
+        return []
+    rows = c.coefficients(wrt or c.coordinates, order=1, wrt=wrt, failures="mask")
+    values = np.broadcast_to(rows.values, (*batch, len(rows.rows)))
+    made = motion_columns(model_of(c).description, rows.rows, [values])
+    return [column for column in made if column.name not in rows.quasi]
 
 
 # more components than this are listed by joint

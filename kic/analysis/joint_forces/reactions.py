@@ -14,11 +14,11 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from kic.analysis.joint_forces.joint_forces import COMPONENTS, JointForces
+from kic.analysis.joint_forces.joint_forces import JointForces
 from kic.description.validation import GROUND
 from kic.errors import InputError, KicError, SingularError, invalid
 from kic.kinematics.items import Between, Item, heights
-from kic.kinematics.outputs import make_rows, plain_rows
+from kic.kinematics.outputs import WRENCH_LABELS, make_rows, plain_rows
 from kic.kinematics.queries import output_query
 from kic.mechanism.configuration import Configuration, flat_motion, flat_states, model_of
 from kic.numerics.arguments import by_name, flag, names_of
@@ -264,7 +264,7 @@ def joint_forces(
         full[places] = chunk
         results[key] = full.reshape((*batch, *chunk.shape[1:]))
     normal = model.tree.planar_normal
-    shown: tuple[str, ...] = COMPONENTS
+    shown: tuple[str, ...] = WRENCH_LABELS
     if normal is not None and (out_of_plane is False or not flag("out_of_plane", out_of_plane)):
         shown = _keep_plane(results, normal)
     made = JointForces(
@@ -311,7 +311,7 @@ def _keep_plane(loads: dict[str, np.ndarray], normal: np.ndarray) -> tuple[str, 
     )
     unsolved = np.isnan(size)
     in_plane = bool((flat | unsolved).all())
-    return tuple(np.compress(plane.any(axis=1) | (not in_plane), COMPONENTS).tolist())
+    return tuple(np.compress(plane.any(axis=1) | (not in_plane), WRENCH_LABELS).tolist())
 
 
 def _variation_error(model: CompiledModel) -> float:

@@ -16,7 +16,7 @@ from kic.errors import InputError, invalid, short_repr
 from kic.kernels import layout as lay
 from kic.kinematics.closure_rows import contact_axes, spin_axis
 from kic.kinematics.items import Item, directions_on
-from kic.kinematics.outputs import plain_rows
+from kic.kinematics.outputs import WRENCH_LABELS, plain_rows
 from kic.kinematics.queries import output_query
 from kic.numerics.arguments import names_of
 from kic.numerics.arrays import as_array, broadcast_batches, directions, numbers, real_array
@@ -27,7 +27,6 @@ from kic.transfer.compiled_model import CompiledModel
 # normal of a soft finger has no effect
 COMPONENT_COUNTS = {kind: len(rows) for kind, rows in CONTACT_ROWS.items()}
 PLANAR_COMPONENT_COUNTS = {"point": 1, "friction": 2, "soft": 2, "pinned": 2}
-WRENCH_LABELS: tuple[str, ...] = ("fx", "fy", "fz", "mx", "my", "mz")
 # largest component of a unit normal out of the plane
 OUT_OF_PLANE_MAX = 1e-9
 # axes of the components of a contact, 0 to 3

@@ -19,6 +19,7 @@ from kic.description.units import row_unit
 from kic.description.validation import GROUND
 from kic.dynamics.friction import CONTACT_LOAD_RTOL, classify_contacts, remarks
 from kic.errors import InputError, SingularError, invalid
+from kic.kinematics.outputs import WRENCH_LABELS
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved
 from kic.numerics.arguments import check_order, is_function, names_of
 from kic.numerics.arrays import as_array, broadcast_batches, check_failures, one_batch_axis
@@ -27,7 +28,6 @@ from kic.numerics.tolerances import RANK_RTOL
 from kic.tasks.actuation.internal_loads import canonical
 from kic.tasks.grasp.contacts import (
     MOMENT,
-    WRENCH_LABELS,
     ContactFrames,
     ContactSet,
     contacts_of,

@@ -68,7 +68,22 @@ def coordinate_plots(span: CoordinateRange, rows: Sequence[str], mechanism: Mech
     effort = {span.name: -dynamics.load[:, names.index(span.name)]}
     per = {span.name: f"{u.force} {u.length}" if turns[span.name] else u.force}
     plots += _panels_by_unit(span, effort, per, "holding effort")
-    return plots + _actuator_plots(span, mechanism)
+    return plots + _actuator_plots(span, mechanism) + _shaking_plots(span)
+
+
+def _shaking_plots(span: CoordinateRange) -> list[Plot]:
+    """Plot the force and moment on ground of a mechanism with one degree of freedom at unit rate."""
+    if len(span.configuration.coordinates) != 1:
+        return []
+    try:
+        s = span.configuration.shaking_force(1.0, failures="mask")
+    except KicError:  # the report prints the reason
+        return []
+    plots = []
+    for what, unit, lines in s.curves():
+        per = dict.fromkeys(lines, f"{unit} per squared rate of {span.name}")
+        plots += _panels_by_unit(span, lines, per, what)
+    return plots
 
 
 def _actuator_plots(span: CoordinateRange, mechanism: Mechanism) -> list[Plot]:

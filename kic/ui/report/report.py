@@ -16,6 +16,7 @@ from kic.description.validation import GROUND, part_of
 from kic.dynamics.dynamics import Dynamics
 from kic.errors import InputError, KicError, SingularError, counted
 from kic.kinematics.coefficients import Coefficients
+from kic.kinematics.outputs import WRENCH_LABELS
 from kic.mechanism.configuration import (
     Configuration,
     displacement,
@@ -267,6 +268,11 @@ class ReportBuilder:
             unit = ", ".join(dict.fromkeys(efforts))
             output.matrix(f"damping B (efforts in {unit})", names, names, d.damping)
         self._load(d, [f"{c} ({effort})" for c, effort in zip(names, efforts, strict=True)])
+        if len(names) == 1:
+            s = self.configuration.shaking_force(1.0, wrt=self.wrt)
+            caption = f"shaking force ({u.force}) and moment ({u.force} {u.length}) on ground"
+            six = np.concatenate([s.force, s.moment])[None]
+            output.matrix(f"{caption}, per squared rate of {names[0]}", ["ground"], WRENCH_LABELS, six)
 
     def _load(self, d: Dynamics, labels: list[str]) -> None:
         """Write the loads and their effort in each coordinate."""

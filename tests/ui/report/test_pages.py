@@ -253,7 +253,8 @@ def test_panels_show_kics_own_numbers() -> None:
     m = kic.load("four-bar")
     c = m.at({"A": 1.2})
     (span,) = coordinate_ranges(m, c)
-    value, angle, inertia, effort = coordinate_plots(span, ["tip.x", "tip.y", "tip.z", "D", "A"], m)
+    plots = coordinate_plots(span, ["tip.x", "tip.y", "tip.z", "D", "A"], m)
+    value, angle, inertia, effort, force, moment = plots
     turn = m.path({"A": span.values}, near=c)
     x = np.degrees(span.values)
     for plot, label, expected in (
@@ -262,6 +263,8 @@ def test_panels_show_kics_own_numbers() -> None:
         (angle, "D", np.degrees(turn.value("D"))),
         (inertia, "A", turn.dynamics().I[:, 0, 0]),
         (effort, "A", -turn.dynamics().load[:, 0]),
+        (force, "fy", turn.shaking_force(1.0).force[:, 1]),
+        (moment, "mz", turn.shaking_force(1.0).moment[:, 2]),
     ):
         shown = lines(plot)[label]
         assert np.array_equal(shown[0], x)
@@ -274,6 +277,7 @@ def test_panels_show_kics_own_numbers() -> None:
     assert angle.caption == "D (°)"
     assert inertia.caption == "effective inertia of A (kg m²)"
     assert effort.caption == "holding effort of A (N m)"
+    assert force.caption == "shaking force (N per squared rate of A)"
     least, most = turn.value("tip.x").min(), turn.value("tip.x").max()
     assert f"tip.x from {least:.4g} to {most:.4g}" in value.alt
     assert "over A from -111.2° to 248.8°" in value.alt
