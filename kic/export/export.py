@@ -348,8 +348,9 @@ class Exports(Questions):
         ground: bool = False,
         **options: Unpack[ExportOptions],
     ) -> ExportedQuestion:
-        """Export the regressor of efforts; its columns are those of `Configuration.regressor`.
+        """Export the regressor of efforts, or with `ground` of force and moment on ground.
 
+        Its columns are those of `Configuration.regressor`.
         Further options (`close`, `parameters`, `derivatives`, …) are those of `Exports`.
         """
         own = {"of": of, "wrt": wrt, "loads": loads, "ground": ground}

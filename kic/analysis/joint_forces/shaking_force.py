@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count as counting
 from typing import Any, Literal
@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from kic.analysis.joint_forces.joint_forces import driver_columns
-from kic.description.parts import TENSOR_ENTRIES, Point
+from kic.description.parts import Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
-from kic.dynamics.dynamic_parameters import INERTIAL, dynamic_parameters
+from kic.dynamics.dynamic_parameters import INERTIAL, dynamic_parameters, inertial_numbers
 from kic.dynamics.regressor import ZERO_RTOL, Regressor
 from kic.errors import InputError, invalid, unknown
 from kic.kinematics.outputs import WRENCH_LABELS
@@ -32,8 +32,11 @@ SMALL_RTOL = 1e-8
 # places of counterweights that are tried around each joint, and steps that improve them
 DIRECTIONS, COUNTERWEIGHT_STEPS_MAX = 72, 200
 TURN = 2 * np.pi
-# first moments and inertia among the ten numbers of a body
-FIRST, SECOND = slice(1, 4), slice(4, 10)
+# complex steps of first moments, for derivatives
+MOMENT_STEP = 1e-30
+MOMENT_STEPS = 1j * MOMENT_STEP * np.eye(3)
+# first moments among the ten numbers of a body
+FIRST = slice(1, 4)
 FIRST_MOMENTS = INERTIAL[FIRST]
 # powers of length in the ten numbers, less that of first moments
 _POWERS = np.array([-1, 0, 0, 0, 1, 1, 1, 1, 1, 1])
@@ -86,7 +89,7 @@ class Harmonics(Printable, Tabular):
 
 
 class ShakingForce(Batched, Tabular):
-    """Force and moment that the moving bodies exert on ground by their inertia, in world axes.
+    """Force and moment that moving bodies exert on ground by inertia, and weight if given, in world axes.
 
     Attributes
     ----------
@@ -118,8 +121,8 @@ class ShakingForce(Batched, Tabular):
         self, mechanism: Mechanism, source: tuple[Any, Any], about: np.ndarray, regressor: Regressor
     ) -> None:
         self.mechanism, self.about, self.regressor, self._source = mechanism, about, regressor, source
-        six = -(regressor.matrix @ regressor.values)
-        self.force, self.moment = six[..., :3], six[..., 3:]
+        self._six = -(regressor.matrix @ regressor.values)
+        self.force, self.moment = self._six[..., :3], self._six[..., 3:]
 
     def _terms(self) -> np.ndarray:
         """Return the size (..., 6) of force and moment if no terms cancel."""
@@ -130,10 +133,6 @@ class ShakingForce(Batched, Tabular):
         """Tuple of the components that are not zero up to rounding."""
         shown = (np.abs(self._six) > ZERO_RTOL * self._terms()).reshape(-1, 6).any(axis=0)
         return tuple(name for name, some in zip(WRENCH_LABELS, shown, strict=True) if some)
-
-    @property
-    def _six(self) -> np.ndarray:
-        return np.concatenate([self.force, self.moment], axis=-1)
 
     @property
     def _units(self) -> tuple[str, str]:
@@ -215,9 +214,9 @@ class ShakingForce(Batched, Tabular):
     ) -> Balance:
         """Find counterweights that minimize the shaking force of these motions, by least squares.
 
-        A counterweight is a point mass at a given distance from the joint of its body: from the point about
-        which the body's first moments are taken, see `results.Regressor`. The products mass · distance are
-        found. If their masses and inertias have no effect, they are those of least size.
+        A counterweight is a point mass at a given distance from the joint of its body, the point to which the
+        first moments of the body refer; see `results.Regressor`. Its mass and direction are found. Where mass
+        and inertia of counterweights have no effect, their first moments are those of least size.
 
         Parameters
         ----------
@@ -246,7 +245,8 @@ class ShakingForce(Batched, Tabular):
         -----
         Counterweights on crank and rocker of a four-bar remove its shaking force in every motion (Berkof and
         Lowen, 1969). In a slider-crank, one on the crank can only share the primary force between two
-        directions.
+        directions. Where mass and inertia of counterweights have an effect, there may be several minima. The
+        result is the best one that is found, and never worse than no counterweight.
 
         Examples
         --------
@@ -254,7 +254,7 @@ class ShakingForce(Batched, Tabular):
         >>> balanced = turn.shaking_force(10.0).balance(["crank", "rocker"], radius=0.05)
         >>> balanced.mass.round(3)
         array([0.677, 4.636])
-        >>> bool(abs(balanced.after.force).max() < 1e-13)
+        >>> bool(abs(balanced.after.force).max() < 1e-11)
         True
         """
         require_real("force", self.force)
@@ -281,7 +281,7 @@ class ShakingForce(Batched, Tabular):
         F = -(self._six[known] * rows).ravel()
         moments, rounding = np.zeros(free.shape), ZERO_RTOL * np.linalg.norm(self._terms()[known] * rows)
         if np.linalg.norm(F) > rounding:
-            moments = _least_squares(columns, F, far, free, limits)
+            moments = _LeastSquares(columns, F, far, free, limits).moments()
             effect = np.abs(moments) * np.linalg.norm(columns[..., FIRST], axis=0)
             moments[effect <= rounding] = 0.0
         size = np.linalg.norm(moments, axis=1)
@@ -341,7 +341,7 @@ class Balance(Printable):
     moment : (K, 3) ndarray
         Mass times vector from `point` to the counterweight, in the reference configuration.
     point : (K, 3) ndarray
-        Joints of the bodies, about which first moments are taken, in the reference configuration.
+        Joints of the bodies, to which first moments refer, in the reference configuration.
     mass : (K,) ndarray
         Masses of the counterweights.
     at : (K, 3) ndarray
@@ -416,7 +416,7 @@ def _radii(radius: Any, bodies: tuple[str, ...]) -> np.ndarray:
 
 def _limits(bounds: Any, bodies: Sequence[str], free: np.ndarray) -> np.ndarray:
     """Return the smallest and largest values (2, K, 3) of first moments."""
-    ends = np.broadcast_to(np.array([-np.inf, np.inf])[:, None, None], (2, *free.shape)).copy()
+    ends = np.stack([np.full(free.shape, -np.inf), np.full(free.shape, np.inf)])
     if bounds is not None and not isinstance(bounds, Mapping):
         raise invalid("bounds", "must be a dict, such as {'crank.mx': (-0.01, 0.01)}", bounds)
     places = {f"{bodies[i]}.{FIRST_MOMENTS[k]}": (i, k) for i, k in np.argwhere(free).tolist()}
@@ -437,16 +437,9 @@ def _new_name(m: Mechanism, body: str) -> str:
 
 
 def _counterweight(x: np.ndarray, radius: float) -> np.ndarray:
-    """Return ∂π/∂x (10, 3) of a mass at a distance from a joint, for its first moment x; π = (∂π/∂x) x."""
-    size = np.linalg.norm(x)
-    u, E = x / size, np.eye(3)
-    made = np.zeros((10, 3))
-    made[0], made[FIRST] = u / radius, E
-    for k in range(3):  # π is a mass, x, and an inertia radius (|x| E − x xᵀ / |x|)
-        turned = np.outer(E[k], u)
-        tensor = u[k] * (E + np.outer(u, u)) - turned - turned.T
-        made[SECOND, k] = radius * tensor[TENSOR_ENTRIES]
-    return made
+    """Return the ten numbers (10,) about a joint of a mass at a distance from it, for its first moment x."""
+    size = np.sqrt(x @ x)
+    return inertial_numbers(size / radius, x * (radius / size), np.zeros((3, 3)), np.zeros(3))
 
 
 def _directions(free: np.ndarray) -> np.ndarray:
@@ -464,101 +457,105 @@ def _directions(free: np.ndarray) -> np.ndarray:
     return made
 
 
-def _least_squares(
-    columns: np.ndarray, F: np.ndarray, radius: np.ndarray, free: np.ndarray, limits: np.ndarray
-) -> np.ndarray:
-    """Return first moments (K, 3) of counterweights that minimize |F + columns · π|.
+@dataclass(frozen=True)
+class _LeastSquares:
+    """Counterweights on K bodies that minimize |F + columns · π|, with the ten numbers π of each.
 
-    Columns (N, K, 10) are those of the ten numbers π of K bodies, limits (2, K, 3) those of the moments.
+    Attributes
+    ----------
+    columns, F : (N, K, 10), (N,)
+        Weighted forces for unit numbers, and those without counterweights.
+    radius : (K,)
+        Distances from the joints.
+    free, limits : (K, 3) bool, (2, K, 3)
+        Components of the first moments that are found, and their limits.
     """
-    from scipy.optimize import lsq_linear
 
-    first, ends = columns[..., FIRST][:, free], limits[:, free]
-    found = np.zeros(free.shape)
-    start = np.linalg.lstsq(first, -F, rcond=ZERO_RTOL)[0]
-    if not ((ends[0] <= start) & (start <= ends[1])).all():
-        # a small multiple of the moments is minimized, too, so that they are unique
-        wide = np.vstack([first, SMALL_RTOL * np.linalg.norm(first) * np.eye(first.shape[1])])
-        given = np.concatenate([-F, np.zeros(first.shape[1])])
-        start = lsq_linear(wide, given, ends, method="bvls", tol=1e-14).x
-    found[free] = start
-    # effects of mass and inertia for unit first moments
-    others = np.delete(columns * radius[:, None] ** _POWERS, FIRST, axis=-1)
-    if np.abs(others).max() <= ZERO_RTOL * np.abs(first).max():
+    columns: np.ndarray
+    F: np.ndarray
+    radius: np.ndarray
+    free: np.ndarray
+    limits: np.ndarray
+
+    def moments(self) -> np.ndarray:
+        """Return the first moments (K, 3)."""
+        found, first = self._without_masses(), self.columns[..., FIRST][:, self.free]
+        # effects of mass and inertia for unit first moments
+        others = np.delete(self.columns * self.radius[:, None] ** _POWERS, FIRST, axis=-1)
+        if np.abs(others).max() <= ZERO_RTOL * np.abs(first).max():
+            return found
+        # the same problem without units and with few rows; π(c x) = c π(x)
+        K, size = len(self.radius), np.linalg.norm(self.F)
+        unit = size / np.linalg.norm(first)
+        _, R = np.linalg.qr(np.column_stack([self.columns.reshape(-1, 10 * K) * unit, self.F]) / size)
+        limits, columns = self.limits / unit, R[:, :-1].reshape(len(R), K, 10)
+        small = replace(self, columns=columns, F=R[:, -1], limits=limits)
+        tried = [0 * found, *(small._polished(x) for x in (found / unit, small._around_joints()))]
+        return unit * min(tried, key=lambda x: float(np.linalg.norm(small._forces(x))))
+
+    def _without_masses(self) -> np.ndarray:
+        """Return the first moments (K, 3) that are best, and smallest, if their masses had no effect."""
+        from scipy.optimize import lsq_linear
+
+        first, limits = self.columns[..., FIRST][:, self.free], self.limits[:, self.free]
+        x = np.linalg.lstsq(first, -self.F, rcond=ZERO_RTOL)[0]
+        if not ((limits[0] <= x) & (x <= limits[1])).all():
+            # a small multiple of the moments is minimized, too, so that they are unique
+            wide = np.vstack([first, SMALL_RTOL * np.linalg.norm(first) * np.eye(len(x))])
+            x = lsq_linear(wide, np.append(-self.F, 0 * x), limits, method="bvls", tol=1e-14).x
+        found = np.zeros(self.free.shape)
+        found[self.free] = x
         return found
-    K = len(radius)
-    # the same problem with few rows, in the unit |F|
-    _, R = np.linalg.qr(np.column_stack([columns.reshape(-1, 10 * K), F]) / np.linalg.norm(F))
-    problem = R[:, :-1].reshape(len(R), K, 10), R[:, -1], radius, free, limits
-    starts = [found, _masses_on_circles(*problem)]
-    return min([np.zeros(free.shape), *(_polished(x, *problem) for x in starts)], key=_cost(*problem[:3]))
 
+    def _around_joints(self) -> np.ndarray:
+        """Return first moments (K, 3) of many nonnegative masses around the joints, within the limits.
 
-def _cost(columns: np.ndarray, F: np.ndarray, radius: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return the function of first moments (K, 3) that is the sum of squares of F + columns · π."""
+        Masses in given places are a linear problem with one minimum, which is near the best counterweights.
+        """
+        from scipy.optimize import nnls
 
-    def cost(moments: np.ndarray) -> float:
-        left = F.copy()
-        for b in np.flatnonzero(moments.any(axis=1)):
-            left += columns[:, b] @ (_counterweight(moments[b], radius[b]) @ moments[b])
-        return float(left @ left)
+        places = [(b, u) for b, free in enumerate(self.free) if free.any() for u in _directions(free)]
+        C = np.stack([self.columns[:, b] @ _counterweight(u, self.radius[b]) for b, u in places], axis=1)
+        found, masses = np.zeros(self.free.shape), nnls(C, -self.F, maxiter=30 * len(places))[0]
+        for (b, u), mass in zip(places, masses, strict=True):
+            found[b] += mass * u
+        return np.clip(found, *self.limits)
 
-    return cost
+    def _polished(self, start: np.ndarray) -> np.ndarray:
+        """Return the minimum near some first moments; moments of zero stay zero."""
+        from scipy.optimize import least_squares
 
+        size = np.linalg.norm(start, axis=1)
+        some = self.free & (size > ZERO_RTOL * size.max())[:, None]
+        if not some.any():
+            return start
 
-def _masses_on_circles(
-    columns: np.ndarray, F: np.ndarray, radius: np.ndarray, free: np.ndarray, limits: np.ndarray
-) -> np.ndarray:
-    """Return first moments (K, 3) of many nonnegative masses around the joints, within limits.
+        def placed(x: np.ndarray) -> np.ndarray:
+            found = np.zeros(self.free.shape)
+            found[some] = x
+            return found
 
-    Masses in given places are a linear problem, whose only solution is near the best counterweights.
-    """
-    from scipy.optimize import nnls
+        def jacobian(x: np.ndarray) -> np.ndarray:
+            moments, J = placed(x), np.zeros((len(self.F), *self.free.shape))
+            for b in np.flatnonzero(moments.any(axis=1)):
+                stepped = [_counterweight(moments[b] + step, self.radius[b]).imag for step in MOMENT_STEPS]
+                J[:, b] = self.columns[:, b] @ np.transpose(stepped) / MOMENT_STEP
+            return J[:, some]
 
-    owner, unit, made = [], [], []
-    for b in range(len(radius)):
-        for u in _directions(free[b]) if free[b].any() else ():
-            owner.append(b)
-            unit.append(u)
-            made.append(columns[:, b] @ (_counterweight(u, radius[b]) @ u))
-    C = np.array(made).T
-    moments = np.zeros(free.shape)
-    np.add.at(moments, owner, nnls(C, -F, maxiter=30 * C.shape[1])[0][:, None] * np.array(unit))
-    return np.clip(moments, *limits)
+        tolerances = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-15)
+        found = least_squares(
+            lambda x: self._forces(placed(x)), start[some], jacobian, self.limits[:, some],
+            x_scale="jac", max_nfev=COUNTERWEIGHT_STEPS_MAX, **tolerances,
+        )  # fmt: skip
+        return placed(found.x)
 
-
-def _polished(
-    start: np.ndarray,
-    columns: np.ndarray,
-    F: np.ndarray,
-    radius: np.ndarray,
-    free: np.ndarray,
-    limits: np.ndarray,
-) -> np.ndarray:
-    """Return first moments (K, 3) near a start, whose zero moments stay zero, of least squares."""
-    from scipy.optimize import least_squares
-
-    size = np.linalg.norm(start, axis=1)
-    some = free & (size > ZERO_RTOL * size.max(initial=0.0))[:, None]
-    if not some.any():
-        return start
-    unit, made = size.max(), np.zeros(free.shape)
-
-    def terms(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        made[some] = y * unit
-        J, left = np.zeros((len(F), *free.shape)), F.copy()
-        for b in np.flatnonzero(made.any(axis=1)):
-            J[:, b] = columns[:, b] @ _counterweight(made[b], radius[b])
-            left += J[:, b] @ made[b]
-        return left, J[:, some] * unit
-
-    ends = limits[:, some] / unit
-    found = least_squares(
-        lambda y: terms(y)[0], start[some] / unit, lambda y: terms(y)[1], ends,
-        x_scale="jac", ftol=1e-15, xtol=1e-15, gtol=1e-15, max_nfev=COUNTERWEIGHT_STEPS_MAX,
-    )  # fmt: skip
-    made[some] = found.x * unit
-    return made
+    def _forces(self, moments: np.ndarray) -> np.ndarray:
+        """Return F + columns · π (N,) for first moments (K, 3)."""
+        parts = [
+            self.columns[:, b] @ _counterweight(moments[b], self.radius[b])
+            for b in np.flatnonzero(moments.any(axis=1))
+        ]
+        return np.asarray(sum(parts, self.F))
 
 
 def shaking_force(
@@ -573,9 +570,9 @@ def shaking_force(
 ) -> ShakingForce:
     """Compute the shaking force and moment of a motion: −ṗ and −L̇ of all moving bodies.
 
-    This is the resultant of all forces that act on ground at joints, springs and motors, less the weight and
-    the applied forces and moments, which it transmits. A gas force on a piston acts on the cylinder, too, and
-    does not shake. Rotors (armature of joints) are not included.
+    This is the resultant of all forces that act on ground at joints, springs and motors, without the weight
+    and without applied forces and moments. A gas force on a piston acts on the cylinder in the opposite
+    direction, so that it does not shake the engine. Rotors (armature of joints) are not included.
 
     Parameters
     ----------
@@ -611,10 +608,8 @@ def shaking_force(
     """
     model = model_of(configuration)
     place, gravity = require_real("about", vector("about", about, 3)), flag("gravity", gravity)
-    frame = model.tree.frame
-    moving = [body.name for body in model.description.bodies if frame[body.name] >= 0 and model.masses.names]
-    r = configuration.regressor(
-        qd, qdd, of=moving or None, wrt=wrt, loads=gravity, ground=True, failures=failures
-    )
+    moving = [body.name for body in model.description.bodies if model.tree.frame[body.name] >= 0]
+    of = moving if model.masses.names else None  # raises an error if a mass or inertia is missing
+    r = configuration.regressor(qd, qdd, of=of, wrt=wrt, loads=gravity, ground=True, failures=failures)
     r.matrix[..., 3:, :] -= np.cross(place, r.matrix[..., :3, :], axisb=-2, axisc=-2)
     return ShakingForce(model.description, (configuration, wrt), place, r)

@@ -98,12 +98,12 @@ def test_full_force_balance_of_a_four_bar() -> None:
     ]
     assert_allclose(b.moment[:, 0] + 1j * b.moment[:, 1], expected, 1e-12)
     assert_allclose(b.mass, np.abs(expected) / [0.05, 0.2], 1e-12)
-    assert np.abs(b.after.force).max() < 1e-12
+    assert np.abs(b.after.force).max() < 1e-11
     # the mechanism, and another motion
     again = turned(b.mechanism, "A")
     assert_allclose(again.value("com"), again.value("com")[:1] + np.zeros((180, 3)), 0, 1e-13)
     other = again.shaking_force(np.sin(np.arange(180.0))[:, None], 3.0)
-    assert np.abs(other.force).max() < 1e-12
+    assert np.abs(other.force).max() < 1e-11
     assert_allclose(again.shaking_force(10.0).moment, b.after.moment, 1e-10, 1e-12)
     twice = again.shaking_force(10.0).balance("crank", radius=0.05)
     assert twice.mechanism.points == b.mechanism.points
@@ -157,7 +157,7 @@ def test_counterweights_of_a_floating_body_have_mass() -> None:
         for body in m.bodies:
             small = small.replace(body.name, mass=k * body.mass, inertia=k * np.array(body.inertia))
         light = turned(small, "A", 60).shaking_force(10.0).balance(b.bodies, radius=0.3, weights=every)
-        assert_allclose(light.mass / k, b.mass, 1e-6)
+        assert_allclose(light.mass / k, b.mass, 1e-8)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_counterweights_are_never_worse_than_none(name: str, gravity: bool) -> N
         found = [given.balance(of, radius=radius, weights=weights) for of in (bodies[:2], bodies)]
         costs = [cost(one, weights) for one in (given, *(b.after for b in found))]
         assert costs[1] <= costs[0] * (1 + 1e-9)
-        assert costs[2] <= costs[1] * (1 + 1e-9)
+        assert costs[2] <= costs[1] * (1 + 1e-9) + 1e-20 * costs[0]
         for b in found:
             y = b.mechanism.prepare.regressor(bodies, ground=True, loads=gravity)
             values = b.mechanism.at().regressor(of=bodies, ground=True).values
@@ -186,7 +186,7 @@ def test_counterweights_are_never_worse_than_none(name: str, gravity: bool) -> N
 def test_bodies_may_be_listed_in_any_order() -> None:
     m = kic.load("four-bar")
     b = turned(m.replace(bodies=m.bodies[::-1]), "A", 60).shaking_force(10.0)
-    assert np.abs(b.balance(["crank", "rocker"], radius=0.05).after.force).max() < 1e-12
+    assert np.abs(b.balance(["crank", "rocker"], radius=0.05).after.force).max() < 1e-11
 
 
 def test_harmonics_sum_to_the_force() -> None:
