@@ -242,6 +242,7 @@ _METHODS = {
         "ui.report.page": "to_html",
     },
     "Mechanism": {
+        "analysis.identification.identify": "identify",
         "analysis.linear.equilibrium": "find_equilibrium",
         "analysis.positions.assembly_modes": "assembly_modes",
         "analysis.sensitivity": "sensitivity:sensitivity_to_parameters",
@@ -266,6 +267,9 @@ _METHODS = {
     },
     "Mobility": {
         "mechanism.input_sets": "independent_sets",
+    },
+    "Identification": {
+        "plotting.plots": "plot:plot_identification",
     },
     "Sweep": {
         "plotting.maps": "plot:plot_sweep",

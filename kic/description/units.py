@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kic.description.validation import assign, part_of, text
-from kic.errors import DegreesWarning, ModelError
+from kic.errors import DegreesWarning, ModelError, invalid
 
 if TYPE_CHECKING:
     from kic.description.description import MechanismDescription
@@ -31,6 +32,15 @@ SI_VALUES: dict[str, dict[str, float]] = {
     "force": {"N": 1.0, "mN": 1e-3, "µN": 1e-6, "uN": 1e-6, "μN": 1e-6, "dyn": 1e-5, "kN": 1e3, "MN": 1e6}
     | {"lbf": _POUND_FORCE},
 }
+# units of measurements by name: size in SI, and powers of length, mass, time and current
+_POWERS = {"length": (1, 0, 0, 0), "mass": (0, 1, 0, 0), "time": (0, 0, 1, 0), "force": (1, 1, -2, 0)}
+_MEASURED = {name: (size, _POWERS[key]) for key, sizes in SI_VALUES.items() for name, size in sizes.items()}
+_MEASURED |= {
+    name: (size, (0, 0, 0, 0))
+    for name, size in (("rad", 1.0), ("mrad", 1e-3), ("deg", tau / 360), ("°", tau / 360), ("rev", tau))
+}
+_MEASURED |= {"rpm": (tau / 60, (0, 0, -1, 0)), "Hz": (1.0, (0, 0, -1, 0)), "J": (1.0, (2, 1, -2, 0))}
+_MEASURED |= {"A": (1.0, (0, 0, 0, 1)), "mA": (1e-3, (0, 0, 0, 1)), "1": (1.0, (0, 0, 0, 0))}
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # angles of a configuration beyond two turns, and below ten turns in degrees, may be meant in degrees
@@ -192,3 +202,46 @@ def warn_of_degrees(description: MechanismDescription, rows: Iterable[str], valu
 def rate_unit(unit: str, time: str, order: int) -> str:
     """Return the unit of a time derivative."""
     return unit if order == 0 else f"{unit or '1'}/{time}{('', '²', '³')[order - 1]}"
+
+
+def unit_ratio(name: str, unit: str, target: str) -> float:
+    """Return the size of a unit of the column `name`, such as "deg/s" or "N·mm", in a unit of the model.
+
+    Raise `InputError` if it is not known or of another kind.
+
+    Examples
+    --------
+    >>> unit_ratio("A.effort", "Nmm", "N m"), unit_ratio("A.rate", "rpm", "rad/s").__round__(4)
+    (0.001, 0.1047)
+    """
+    if unit == target:
+        return 1.0
+    given, wanted = _measured(unit), _measured(target)
+    if given is None or wanted is None or not np.array_equal(given[1], wanted[1]):
+        rule = f"must be in a known unit of the kind of {target}" if target else "must be without unit"
+        raise invalid(name, rule, unit, "Convert the numbers.")
+    return given[0] / wanted[0]
+
+
+def _measured(unit: str) -> tuple[float, np.ndarray] | None:
+    """Return the size of a unit in SI, and its powers of length, mass, time and current; None if unknown."""
+    size, powers, sign = 1.0, np.zeros(4, int), 1
+    for part in re.split(r"([/·* ])", unit.replace("^", "").replace("−", "-")):
+        if part == "/":
+            sign = -1
+        found = re.fullmatch(r"(.*?)([²³]|-?\d)?", part)
+        if part.strip("/·* ") and found:
+            name, power = found[1] or part, {"": 1, "²": 2, "³": 3}.get(found[2] or "") or int(found[2])
+            parts = [name] if name in _MEASURED else _two_units(name)
+            if not parts:
+                return None
+            for one in parts:
+                size *= _MEASURED[one][0] ** (sign * power)
+                powers += sign * power * np.array(_MEASURED[one][1])
+    return size, powers
+
+
+def _two_units(name: str) -> list[str]:
+    """Return the units of a torque without a space, such as Nmm."""
+    pairs = ([name[:k], name[k:]] for k in range(1, len(name)))
+    return next((p for p in pairs if p[0] in SI_VALUES["force"] and p[1] in SI_VALUES["length"]), [])

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kic.description.description import MechanismDescription
-from kic.description.parts import TENSOR_ENTRIES, Body, Distance, inertia_about
+from kic.description.description import D, MechanismDescription, find_part, replace_fields
+from kic.description.parts import TENSOR_ENTRIES, Body, Distance, Joint, Measure, inertia_about
 from kic.description.validation import GROUND
 from kic.dynamics.mass_and_load_tables import Masses
 from kic.errors import InputError, unknown
@@ -19,6 +19,7 @@ from kic.numerics.arguments import names_of
 
 # parameters of a body: mass, first moments and inertia about its moment point
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+FIRST = slice(1, 4)
 # a joint, and a distance or an angle; `offset` is a constant effort, −stiffness · rest of a spring
 OF_ROW = ("armature", "damping", "friction", "stiffness", "offset")
 OF_SPRING = ("stiffness", "damping", "offset")
@@ -134,10 +135,13 @@ def _inertial_values(description: MechanismDescription, body: Body, about: Any) 
     made = np.full(10, np.nan)
     if body.mass is not None:
         made = inertial_numbers(body.mass, body.com, body.inertia, about)
-    for point in description.points:
-        if point.body == body.name and point.mass:
-            made = made + inertial_numbers(point.mass, point.at, np.zeros((3, 3)), about)
-    return made
+    return made + _carried(description, body.name, about)
+
+
+def _carried(description: MechanismDescription, body: str, about: Any) -> np.ndarray:
+    """Return the ten numbers of the point masses that a body carries."""
+    points = (point for point in description.points if point.body == body and point.mass)
+    return sum((inertial_numbers(p.mass, p.at, np.zeros((3, 3)), about) for p in points), np.zeros(10))
 
 
 def inertial_numbers(mass: Any, com: Any, inertia: Any, about: Any) -> np.ndarray:
@@ -146,6 +150,20 @@ def inertial_numbers(mass: Any, com: Any, inertia: Any, about: Any) -> np.ndarra
     if inertia is None:
         inertia = np.full((3, 3), np.nan if mass else 0.0)
     return np.array([mass, *(mass * arm), *inertia_about(arm, mass, inertia)[TENSOR_ENTRIES]])
+
+
+def pseudo_inertia(numbers: np.ndarray) -> np.ndarray:
+    """Return the pseudo-inertia ∫ s̃ s̃ᵀ dm (..., 4, 4) of ten numbers, where s̃ = (x, y, z, 1).
+
+    It is positive definite for a body with mass in more than one plane.
+    """
+    J = np.zeros((*numbers.shape[:-1], 4, 4), numbers.dtype)
+    J[..., 3, 3] = numbers[..., 0]
+    J[..., :3, 3] = J[..., 3, :3] = numbers[..., FIRST]
+    moments, (rows, columns) = numbers[..., 4:], TENSOR_ENTRIES
+    J[..., rows, columns] = J[..., columns, rows] = -moments
+    J[..., range(3), range(3)] += moments[..., :3].sum(axis=-1, keepdims=True) / 2
+    return J
 
 
 def _laws(description: MechanismDescription) -> Iterator[Law]:
@@ -222,6 +240,62 @@ def dynamic_parameters(
         select = np.array([place[name] for name in chosen], dtype=np.intp)
         values = values[select]
     return DynamicParameters(tuple(chosen), values, used, own, select, {body: points[body] for body in used})
+
+
+def parameters_with_value(tree: Tree, motors: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the parameters that are not zero, with dry friction and those of some motors."""
+    others = {motor.name for motor in tree.description.motors}.difference(motors)
+    laws = (law.name for law in _laws(tree.description) if law.value.real and law.part not in others)
+    return tuple(dict.fromkeys((*dynamic_parameters(tree, None).names, *laws)))
+
+
+def with_parameters(description: D, values: Mapping[str, float]) -> D:
+    """Return a description with other values of some parameters; others of these bodies must have a value.
+
+    A constant effort is the rest of a joint or spring with stiffness; it is left out of joints without one,
+    which have no field for it.
+    """
+    laws, points = {law.name: law for law in _laws(description)}, moment_points(description)
+    fields: dict[str, dict[str, Any]] = {}
+    for body in description.bodies:
+        names = [f"{body.name}.{key}" for key in INERTIAL]
+        if values.keys().isdisjoint(names):
+            continue
+        about, old = np.array(points[body.name]), _inertial_values(description, body, points[body.name])
+        whole = [values.get(name, x) for name, x in zip(names, old, strict=True)]
+        own = np.array(whole) - _carried(description, body.name, about)
+        arm = own[FIRST] / own[0] if own[0] else np.zeros(3)
+        central = own - inertial_numbers(own[0], about + arm, np.zeros((3, 3)), about)
+        fields[body.name] = {"mass": float(own[0]), "inertia": tuple(central[4:].tolist())}
+        if own[0]:
+            fields[body.name]["com"] = tuple((about + arm).tolist())
+    value: Any
+    for name in values.keys() & laws.keys():
+        law, key = laws[name], laws[name].key
+        part: Any = find_part(description, law.part)
+        if isinstance(part, Measure):
+            raise InputError(
+                f"`parameters` must have a field in the description, got '{name}', which has none. Add a "
+                "spring with this damping or stiffness between the points, or use the number itself.",
+                key="parameters",
+                name=name,
+            )
+        changed = fields.setdefault(law.part, {})
+        k = part.components.index(law.rows[0]) if isinstance(part, Joint) else None
+        field, value = key, values[name]
+        if key == "offset":
+            own = part.stiffness if k is None else part.stiffness[k]
+            stiffness = values.get(f"{name.rpartition('.')[0]}.stiffness", own)
+            if not stiffness:
+                continue
+            field, value = "rest", -value / stiffness
+        if k is not None:
+            now = changed.get(field, getattr(part, field))
+            value = (*now[:k], value, *now[k + 1 :])
+        changed[field] = value
+    for name, changes in fields.items():
+        description = replace_fields(description, name, **changes)
+    return description
 
 
 def pack_bodies(tree: Tree, names: Sequence[str]) -> Masses:

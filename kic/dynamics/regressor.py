@@ -151,6 +151,27 @@ class Regressor(Batched):
             sheet.matrix("parameters", self.parameters, ["value", *self.coordinates], table)
         return sheet
 
+    def select(self, rows: str | Iterable[str]) -> Regressor:
+        """Return the regressor of some rows, such as those of measured efforts.
+
+        Examples
+        --------
+        >>> r = kic.load("horn-two-link").at([0.3, 0.5]).regressor([1.0, 2.0])
+        >>> r.select("elbow").matrix.shape
+        (1, 20)
+        """
+        names = names_of(rows, "rows", 1)
+        for name in names:
+            if name not in self.coordinates:
+                raise unknown("row", name, "this regressor", self.coordinates)
+        places = [self.coordinates.index(name) for name in names]
+
+        def sizes(members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            table, kinds = self._sizes(members) if callable(self._sizes) else self._sizes
+            return table[..., places], kinds
+
+        return Regressor(names, self.parameters, self.matrix[..., places, :], self.values, self.points, sizes)
+
     def with_values(self, values: Any) -> Regressor:
         """Return the regressor with other values (K,) of the parameters.
 

@@ -32,6 +32,7 @@ from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis import sensitivity as _sensitivity
+    from kic.analysis.identification import identify as _identify
     from kic.analysis.linear import equilibrium as _equilibrium
     from kic.analysis.positions import assembly_modes as _assembly_modes
     from kic.analysis.sweeps import sweep as _sweep
@@ -403,6 +404,7 @@ class Mechanism(Printable, MechanismDescription):
         close_loops = _assembly.close_loops
         draw = _draw.draw_reference
         find_equilibrium = _equilibrium.find_equilibrium
+        identify = _identify.identify
         hold_spins = _locking.hold_spins
         lock = _locking.lock
         replace = _description.replace_fields

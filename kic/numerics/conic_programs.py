@@ -1,7 +1,7 @@
-"""Cone programs: minimum cost under equalities, inequalities and second-order cones.
+"""Cone programs: minimum cost under equalities, inequalities, second-order cones and semidefinite matrices.
 
-A program without second-order cones and quadratic cost is linear and solved by HiGHS of SciPy. Other programs
-require Clarabel. Solutions fulfil the equalities to rounding and have no negative margin.
+A program with equalities, inequalities and linear cost alone is linear and solved by HiGHS of SciPy. Other
+programs require Clarabel. Solutions fulfil the equalities to rounding and have no negative margin.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ class Program:
     # the rest.
     sizes: tuple[int, ...]
     square: np.ndarray | None = None  # (N, N), optional: quadratic cost
+    # Orders of positive semidefinite matrices. Their upper triangles follow the blocks, column by column,
+    # with entries beside the diagonal times √2.
+    orders: tuple[int, ...] = ()
 
     @property
     def starts(self) -> np.ndarray:
@@ -85,7 +88,7 @@ def solve(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     turn[pairs, pairs + 1], turn[pairs + 1, pairs], turn[pairs + 1, pairs + 1] = 1.0, 1.0, -1.0
     flat = np.repeat(np.where(sizes == 2, 1, sizes), np.where(sizes == 2, 2, 1))
     lines = replace(program, A=turn @ program.A, h=turn @ program.h, sizes=tuple(flat.tolist()))
-    simple = program.square is None and flat.max(initial=1) == 1
+    simple = program.square is None and flat.max(initial=1) == 1 and not program.orders
     x, y, z = _solve_linear(lines) if simple else _solve_conic(lines)
     return x, y, turn.T @ z
 
@@ -111,6 +114,7 @@ def _solve_conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
     cones: list[Any] = [clarabel.ZeroConeT(len(p.e))] if len(p.e) else []
     cones += [clarabel.NonnegativeConeT(1) if n == 1 else clarabel.SecondOrderConeT(n) for n in p.sizes]
+    cones += map(clarabel.PSDTriangleConeT, p.orders)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     size = len(p.cost)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import chain, product
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from kic.errors import invalid, unknown
+from kic.errors import FileError, InputError, invalid, unknown
 from kic.numerics.arguments import names_of, text
 from kic.numerics.display import Hinting, Printable, Summary
 from kic.numerics.files import atomic_write
@@ -223,6 +225,41 @@ def _cell(x: Any) -> Any:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULAS) and not _is_number(value) else value
     return "" if isinstance(value, float) and value != value else value
+
+
+def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Return the columns of a CSV file by the texts in its first line; empty cells are NaN.
+
+    Columns are separated by commas, semicolons or tabs. Empty lines, and lines that begin with #, are left
+    out. Raise `FileError` if the file cannot be read, `InputError` for a cell that is not a number.
+    """
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(f"{path}: cannot be read: {reason}. Name a CSV file in UTF-8.", path=path) from None
+    numbered = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#"]
+    if not numbered:
+        raise InputError(f"{path}: must have a line with names of columns, got none.", key="path", got=0)
+    delimiter = max(",;\t", key=numbered[0][1].count)
+    head, *rows = (next(csv.reader([line], delimiter=delimiter)) for _, line in numbered)
+    names = [re.sub(f"^'(?=[{''.join(map(re.escape, _FORMULAS))}])", "", name.strip()) for name in head]
+    for name in names:
+        if names.count(name) > 1:
+            raise invalid("path", "must have different names of columns", name, "Rename or delete one.")
+    numbers = np.full((len(rows), len(names)), np.nan)
+    for (line, _), row, place in zip(numbered[1:], rows, numbers, strict=True):
+        if len(row) != len(names):
+            raise invalid(
+                "path", f"must have {len(names)} cells in each line", len(row), f"See line {line} of {path}."
+            )
+        for k, cell in enumerate(row):
+            if cell.strip():
+                if not _is_number(cell):
+                    remedy = f"See line {line}, column '{names[k]}', of {path}; decimals have points."
+                    raise invalid("path", "must have numbers", cell, remedy)
+                place[k] = float(cell)
+    return dict(zip(names, numbers.T, strict=True))
 
 
 def batch_axes(batch: tuple[int, ...]) -> tuple[TableAxis, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from kic.plotting.figures import COLUMN, INK, Picture, axis_label, check_width, 
 PANEL_HEIGHT_MIN, NAME_HEIGHT, TIME_AXIS_HEIGHT = 1.15, 0.135, 0.45
 # values with a smaller relative range are constant up to round-off
 CONSTANT_RANGE_RTOL = 1e-9
+if TYPE_CHECKING:
+    from kic.analysis.identification.identify import Identification
+
+# standard deviations that contain 95 % of normal noise
+NOISE_95 = 1.96
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 
@@ -57,6 +62,7 @@ def draw_plots(
     marks: Iterable[float] = (),
     width: float = COLUMN,
     title: str = "",
+    abscissa: str = "t",
 ) -> Picture:
     """Plot panels one above the other with a common time axis; the ``axes`` of the picture are a tuple.
 
@@ -94,7 +100,7 @@ def draw_plots(
             axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 4))
             _name_lines(axes, height)
         all_axes[0].set_title(literal(title))
-        all_axes[-1].set_xlabel(axis_label("t", unit))
+        all_axes[-1].set_xlabel(axis_label(abscissa, unit))
         figure.align_ylabels(all_axes)
     return Picture(figure, tuple(all_axes))
 
@@ -195,6 +201,31 @@ def effort_panels(
 ) -> list[Panel]:
     """Return panels of efforts (T, n) at rows, one for each unit."""
     return by_unit("effort", [effort_unit(description, name) for name in names], names, efforts)
+
+
+def plot_identification(found: Identification, *, width: float = COLUMN) -> Picture:
+    """Plot the measured and estimated efforts, and the residuals with the limits of 95 % of the noise.
+
+    Parameters
+    ----------
+    width : float
+        Width in inches.
+
+    Returns
+    -------
+    Picture
+        Its ``axes`` are a tuple, two for each effort.
+    """
+    panels, m = [], found.description
+    for k, name in enumerate(found.efforts):
+        unit, left = effort_unit(m, name), found.residual[:, k]
+        limit = np.full(len(left), NOISE_95 * found.noise[k])
+        measured = found.effort[:, k]
+        panels.append(Panel("effort", unit, {name: measured, "estimate": measured - left}))
+        panels.append(Panel("residual", unit, {name: left, "95 %": limit, "−95 %": -limit}))
+    if found.t is None:
+        return draw_plots(np.arange(len(found.effort)), panels, "", width=width, abscissa="sample")
+    return draw_plots(found.t, panels, m.units.time, width=width)
 
 
 def part_panels(

@@ -14,7 +14,7 @@ from kic.analysis.joint_forces.joint_forces import driver_columns
 from kic.description.parts import Point
 from kic.description.units import row_unit
 from kic.description.validation import GROUND
-from kic.dynamics.dynamic_parameters import INERTIAL, dynamic_parameters, inertial_numbers
+from kic.dynamics.dynamic_parameters import FIRST, INERTIAL, dynamic_parameters, inertial_numbers
 from kic.dynamics.regressor import ZERO_RTOL, Regressor
 from kic.errors import InputError, invalid, unknown
 from kic.kinematics.outputs import WRENCH_LABELS
@@ -35,8 +35,6 @@ TURN = 2 * np.pi
 # complex steps of first moments, for derivatives
 MOMENT_STEP = 1e-30
 MOMENT_STEPS = 1j * MOMENT_STEP * np.eye(3)
-# first moments among the ten numbers of a body
-FIRST = slice(1, 4)
 FIRST_MOMENTS = INERTIAL[FIRST]
 # powers of length in the ten numbers, less that of first moments
 _POWERS = np.array([-1, 0, 0, 0, 1, 1, 1, 1, 1, 1])

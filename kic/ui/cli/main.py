@@ -18,6 +18,7 @@ from kic.ui.cli.check import check, schema
 from kic.ui.cli.completion import completion
 from kic.ui.cli.draw import draw
 from kic.ui.cli.export import export
+from kic.ui.cli.identify import identify
 from kic.ui.cli.linearize import linearize
 from kic.ui.cli.list_models import list_models
 from kic.ui.cli.mobility import mobility
@@ -69,8 +70,9 @@ def _link_used_kernels() -> None:
 
 # arguments that are options of the same name, or of another
 _SAME = ("near", "wrt", "voltage", "current", "controller", "of", "order", "steps", "close", "question",
-         "points", "degree")  # fmt: skip
-_ARGUMENTS = {"error_max": "error-max", "limits": "box", "outputs": "output", "parameters": "parameter"}
+         "points", "degree", "cutoff")  # fmt: skip
+_ARGUMENTS = {"error_max": "error-max", "limits": "box", "outputs": "output", "parameters": "parameter",
+              "columns": "column"}  # fmt: skip
 # wording of the Python interface, its counterpart on the command line, and the option that must exist
 _OPTION_NAMES = (
     (
@@ -79,6 +81,7 @@ _OPTION_NAMES = (
         "",
     ),
     ("look with assembly_modes()", "look with kic assemblies", ""),
+    ("`measurements`", "FILE", "--column"),
     ("is kept as `simulation`", "is kept with --save FILE", "--save"),
     ("`limits` is True, but", "--limits is given, but", "--limits"),
     (", or pass a dict of names to (lower, upper)", "", "--limits"),
@@ -205,6 +208,7 @@ for command in (
     report,
     draw,
     mobility,
+    identify,
     assemblies,
     linearize,
     simulate,

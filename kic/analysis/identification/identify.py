@@ -1,0 +1,525 @@
+"""Masses, inertias, friction and springs from measured motions and efforts, by weighted least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kic.analysis.identification.measurements import (
+    CURRENT,
+    EFFORT,
+    MOTION,
+    TIME,
+    TORQUE,
+    Columns,
+    check_filter,
+    decimated,
+    low_pass,
+)
+from kic.description.units import effort_unit
+from kic.dynamics.dynamic_parameters import (
+    INERTIAL,
+    dynamic_parameters,
+    parameters_with_value,
+    pseudo_inertia,
+    with_parameters,
+)
+from kic.dynamics.regressor import SINGULAR_GAP_MIN, BaseParameters, Regressor
+from kic.errors import InertiaError, InputError, SingularError, invalid
+from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.mechanism import Mechanism
+from kic.numerics import conic_programs
+from kic.numerics.arguments import mapping, names_of, positive
+from kic.numerics.display import Printable, Summary
+from kic.numerics.registration import with_methods
+from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
+from kic.numerics.tolerances import RANK_RTOL
+
+if TYPE_CHECKING:
+    from kic.plotting import plots as _plots
+
+# estimates of the noise of each effort, and their last relative change
+WEIGHTINGS_MAX, WEIGHTS_RTOL = 20, 1e-6
+# noise below this share of an effort is rounding
+NOISE_RTOL = 1e-15
+# smallest radius of gyration of a consistent body, relative to the size of the mechanism
+GYRATION_RTOL = 3e-4
+# masses below this share of the largest count as such a mass
+SMALL_MASS_RTOL = 1e-3
+# weights of the distance from values that are not in the description, and from others if data contradict them
+UNKNOWN_WEIGHT, DISTANCE_WEIGHT = 1e-3, 1e-9
+# longest words of a combination in the summary
+LABEL_MAX = 58
+# correlation of successive residuals above which intervals are too narrow
+CORRELATION_MAX = 0.3
+
+
+@with_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Identification(Printable, Tabular):
+    """Combinations of parameters that measured motions and efforts determine, with their uncertainty.
+
+    Attributes
+    ----------
+    base : BaseParameters
+        The R combinations in words, with the values of the description.
+    values : (R,) ndarray
+        Estimates of the combinations.
+    covariance : (R, R) ndarray
+        Covariance of the estimates.
+    efforts : tuple of str
+        Names of the E measured efforts.
+    noise : (E,) ndarray
+        Their standard deviations.
+    effort, residual : (N, E) ndarray
+        Efforts of these parameters, which are the measured ones less known efforts, and their difference from
+        the estimated ones; filtered if `cutoff` was given.
+    t : (N,) ndarray or None
+        Times, if they were measured.
+    unused : tuple of str
+        Columns of the measurements without use.
+    description : Mechanism
+        The mechanism before.
+
+    Examples
+    --------
+    >>> m = kic.load("horn-two-link")
+    >>> run = kic.trajectory.quintic([0.0, 0.0], [1.0, 2.0], duration=1.0).on(m, 50)
+    >>> found = m.identify(run.table([*m.coordinates, "efforts"]))
+    >>> found.base.expressions[-1], bool(np.allclose(found.values, found.base.values))
+    ('link2.Izz', True)
+    """
+
+    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
+        plot = _plots.plot_identification
+
+    _one_line = ("efforts", "noise")
+
+    base: BaseParameters
+    values: np.ndarray
+    covariance: np.ndarray
+    efforts: tuple[str, ...]
+    noise: np.ndarray
+    effort: np.ndarray
+    residual: np.ndarray
+    t: np.ndarray | None
+    unused: tuple[str, ...]
+    description: Mechanism
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Tuple of the names of the K parameters."""
+        return self.base.parameters
+
+    @property
+    def sigma(self) -> np.ndarray:
+        """Array (R,) of the standard deviations of the estimates."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Array (E,) of the correlations of successive residuals; near 0 if nothing is missing."""
+        size = (self.residual**2).sum(axis=0)
+        products = (self.residual[1:] * self.residual[:-1]).sum(axis=0)
+        return np.asarray(products / np.where(size > 0, size, 1.0))
+
+    def interval(self, level: float = 0.95) -> np.ndarray:
+        """Return confidence intervals (R, 2) of the estimates, by Student's distribution.
+
+        Examples
+        --------
+        >>> m = kic.load("horn-two-link")
+        >>> run = kic.trajectory.quintic([0.0, 0.0], [1.0, 2.0], duration=1.0).on(m, 50)
+        >>> m.identify(run.table([*m.coordinates, "efforts"])).interval(0.99).shape
+        (4, 2)
+        """
+        from scipy.special import stdtrit
+
+        if not (level := positive("level", level)) < 1:
+            raise invalid("level", "must be between 0 and 1", level)
+        half = stdtrit(self.effort.size - len(self.values), (1 + level) / 2) * self.sigma
+        return np.stack([self.values - half, self.values + half], axis=1)
+
+    @cached_property
+    def consistent(self) -> np.ndarray:
+        """Array (K,) of values of all parameters that real bodies can have, with the estimated combinations.
+
+        The pseudo-inertia of every body is positive definite, and friction, damping, stiffness and rotor
+        inertias are not negative. Of all such values these are nearest to the description: only combinations
+        are measured. If no such values have the estimated combinations, because of noise, these are the
+        nearest in the metric of the covariance. It requires the solver Clarabel.
+        """
+        return _consistent(self)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism with the values `consistent`."""
+        values = zip(self.parameters, self.consistent.tolist(), strict=True)
+        return with_parameters(self.description, dict(values))
+
+    def _table(self, names: str | Iterable[str] | None = None) -> DataTable:
+        m, axis = self.description, TableAxis("sample", range(len(self.effort)))
+        if self.t is not None:
+            axis = TableAxis(TIME, self.t, m.units.time)
+        tables = {"": self.effort, ".estimate": self.effort - self.residual, ".residual": self.residual}
+        made = [
+            Variable(f"{name}.{EFFORT}{end}", table[:, k], effort_unit(m, name))
+            for k, name in enumerate(self.efforts)
+            for end, table in tables.items()
+        ]
+        return DataTable(m.name, (axis,), tuple(made)).select(names)
+
+    def summary(self) -> Summary:
+        """Return tables of the estimates with their 95 % intervals, and of the residuals."""
+        base, N, (low, high) = self.base, len(self.effort), self.interval().T
+        counts = f"{len(base)} combinations of {len(self.parameters)} parameters from {N} samples"
+        sheet = Summary(f"{self.description.name}: {counts} (gap {base.gap:.1e})")
+        rows = np.column_stack([self.values, (high - low) / 2, base.values])
+        texts = [x if len(x) <= LABEL_MAX else f"{x[: LABEL_MAX - 1]}…" for x in base.expressions]
+        sheet.matrix("estimates", texts, ["value", "± (95 %)", "description"], rows)
+        units = [f"{name} ({effort_unit(self.description, name)})" for name in self.efforts]
+        size = np.linalg.norm(self.effort, axis=0)
+        share = np.linalg.norm(self.residual, axis=0) / np.where(size > 0, size, 1.0)
+        facts = np.column_stack([self.noise, 100 * share, self.correlation])
+        sheet.matrix("residuals", units, ["noise", "% of effort", "correlation"], facts)
+        inside = [name for name, a, b in zip(base.expressions, low, high, strict=True) if a < 0 < b]
+        for what, names in (
+            ("without effect", base.without_effect),
+            ("not distinguished from zero", inside),
+            ("columns without use", self.unused),
+        ):
+            if names:
+                sheet.say(f"{what}: {', '.join(names)}")
+        if ((np.abs(self.correlation) > CORRELATION_MAX) & (share > RANK_RTOL)).any():
+            sheet.say(
+                "Successive residuals are correlated, so that the intervals are too narrow: an effect is not "
+                "among the parameters, or samples are closer than noise changes."
+            )
+        return sheet
+
+
+def identify(
+    mechanism: Mechanism,
+    measurements: Any,
+    of: str | Iterable[str] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    wrt: str | Iterable[str] | None = None,
+    near: Configuration | None = None,
+    applied: dict[str, Any] | None = None,
+    noise: Mapping[str, float] | None = None,
+    cutoff: float | None = None,
+    gap_min: float = SINGULAR_GAP_MIN,
+) -> Identification:
+    """Identify masses, inertias, friction, springs and rotors from measured motions and efforts.
+
+    Efforts are linear in these parameters, T = Y π. Weighted least squares determine the combinations of them
+    that have an effect; see `Configuration.regressor`.
+
+    Parameters
+    ----------
+    measurements : path, DataTable, DataFrame or dict of str to (N,) array_like
+        A CSV file or columns by name: "A" for values of a coordinate, "A.rate" and "A.acceleration",
+        "A.effort", "M1.current" or "M1.torque" of a motor, "t" for the time. A name may have a unit, such as
+        "A (deg)" or "A.rate (rpm)"; other numbers are in units of the model. Samples with empty cells are
+        left out.
+    of : str or list of str, optional
+        The parameters, such as ["crank", "A.friction"]; by default as in `Configuration.regressor`. All other
+        parameters of the description are known.
+    columns : dict of str to str, optional
+        Columns of the measurements by these names, such as {"A": "crank angle (deg)"}.
+    wrt : str or list of str, optional
+        Measured coordinates; by default those of the mechanism, or all measured ones if these are others.
+    near : Configuration, optional
+        Configuration near the first sample, as in `Mechanism.path`.
+    applied : dict of str to (N, 3) or (3,) array_like, optional
+        Known forces and moments, as in `Configuration.dynamics`.
+    noise : dict of str to float, optional
+        Standard deviations of the efforts; by default estimated from the residuals.
+    cutoff : float, optional
+        Frequency, in cycles per time, that contains the motion. Values are low-passed at twice this
+        frequency, without delay, and differentiated where rates or accelerations are not measured. Efforts
+        and regressor are low-passed at this frequency and sampled at twice its rate. It needs "t" in equal
+        steps.
+    gap_min : float
+        Smallest gap of singular values, as in `Regressor.base`.
+
+    Returns
+    -------
+    Identification
+
+    Raises
+    ------
+    InputError, UnknownNameError, FileError
+        If columns are missing or are not numbers.
+    SingularError
+        If the motions do not determine a number of combinations, as in `Regressor.base`.
+    InertiaError
+        If a body that is not among the parameters has no mass or inertia.
+    ConfigurationError
+        If the mechanism cannot have measured values.
+
+    Notes
+    -----
+    Efforts are measured at coordinates, at as many other rows as degrees of freedom, or at all redundant
+    actuators. Coordinates without a measured effort contribute nothing; for a passive one, give zeros. The
+    rotors of the description are known where currents or torques of motors are measured.
+
+    Examples
+    --------
+    >>> m = kic.load("four-bar")
+    >>> t = np.linspace(0.0, 2.0, 200)
+    >>> A, rate, acceleration = 3 * t + np.sin(5 * t), 3 + 5 * np.cos(5 * t), -25 * np.sin(5 * t)
+    >>> torque = m.path({"A": A}).inverse_dynamics(rate[:, None], acceleration[:, None])[:, 0]
+    >>> torque += 0.02 * np.sign(rate) + np.random.default_rng(1).normal(0, 0.005, 200)
+    >>> data = {"A": A, "A.rate": rate, "A.acceleration": acceleration, "A.effort": torque}
+    >>> found = m.identify(data, "A.friction")
+    >>> found.values.round(3), found.sigma.round(4)
+    (array([0.02]), array([0.0004]))
+    """
+    if cutoff is not None:
+        cutoff = positive("cutoff", cutoff)
+    data = Columns(mechanism, measurements, columns)
+    motion = _Motion(mechanism, data, wrt, near, cutoff)
+    asked = motion.regressor(of)
+    rest = motion.effort - motion.known(asked.parameters, applied)
+    base = asked.base(gap_min=gap_min)
+    Y, t = asked.matrix[..., base.columns], data.t
+    if cutoff is not None:
+        chosen = decimated(t, cutoff)
+        Y, rest, t = (x[chosen] for x in (low_pass(t, cutoff, Y), low_pass(t, cutoff, rest), t))  # type: ignore[index]
+    if len(rest) <= len(base):
+        rule = f"must have more samples than the {len(base)} combinations of parameters"
+        raise invalid("measurements", rule, len(rest), "Measure longer, or name fewer parameters.")
+    sizes = None
+    if noise is not None:
+        given = mapping("noise", noise, "efforts to standard deviations")
+        if set(given) != set(motion.acting):
+            raise invalid("noise", f"must have the keys {', '.join(motion.acting)}", tuple(given))
+        sizes = np.array([positive(f"noise[{name!r}]", given[name]) for name in motion.acting])
+    x, covariance, sizes = _weighted_least_squares(Y, rest, sizes)
+    left, unused = rest - Y @ x, tuple(data.unused)
+    return Identification(base, x, covariance, motion.acting, sizes, rest, left, t, unused, mechanism)
+
+
+class _Motion:
+    """Measured configurations with rates and accelerations, in the rows whose efforts are measured.
+
+    Attributes
+    ----------
+    path : Configuration
+        Configurations (N,).
+    wrt : tuple of str
+        Coordinates (M) of rates and accelerations.
+    rates : tuple of (N, M)
+        Rates and accelerations.
+    acting, effort : tuple of str, (N, E)
+        Coordinates whose efforts are known, and these.
+    """
+
+    def __init__(
+        self, mechanism: Mechanism, data: Columns, wrt: Any, near: Configuration | None, cutoff: float | None
+    ) -> None:
+        self.mechanism, self.near = mechanism, near
+        there = data.table[""]
+        names = mechanism.coordinates if wrt is None else names_of(wrt, "wrt", 1)
+        if wrt is None and not set(names) <= set(there):
+            names = tuple(there) or names
+        data.require("values of coordinates", names, there)
+        data.unused += [name for name in there if name not in names]
+        self.kept = self._complete(data, names, cutoff)
+        efforts = self._efforts(data)
+        data.require("an effort", () if efforts else [f"{name}.{EFFORT}" for name in names], ())
+        series = [data.series(name, cutoff and 2 * cutoff) for name in names]
+        values, rates, accelerations = (np.stack(x, axis=1) for x in zip(*series, strict=True))
+        self.values = dict(zip(names, values.T, strict=True))
+        self.path = mechanism.path(self.values, near=near)
+        self.effort = np.stack(list(efforts.values()), axis=1)
+        self.acting, self.wrt, self.rates = tuple(efforts), names, (rates, accelerations)
+        if set(efforts) <= set(names):
+            return
+        if len(efforts) < mechanism.dof:
+            raise InputError(
+                f"`measurements` must have efforts of the coordinates {', '.join(names)}, or of as many rows "
+                f"as the {mechanism.dof} degrees of freedom, got those of {', '.join(efforts)}. Measure the "
+                "positions of these, and name them in `wrt`.",
+                key="measurements",
+                got=tuple(efforts),
+            )
+        if len(efforts) == mechanism.dof:
+            moved = self.path.motion(list(efforts), *self.rates, wrt=names)
+            self.wrt, self.rates = tuple(efforts), (moved[1], moved[2])
+        else:
+            G = self.path.coefficients(list(efforts), order=1, wrt=names).G
+            self.effort, self.acting = np.einsum("npm,np->nm", G, self.effort), names
+
+    def _complete(self, data: Columns, names: tuple[str, ...], cutoff: float | None) -> np.ndarray:
+        """Leave samples with empty cells out, and return the mask (N,) of the others."""
+        used = [data.table[key][name] for key in MOTION for name in names if name in data.table[key]]
+        used += [x for key in (EFFORT, CURRENT, TORQUE, TIME) for x in data.table[key].values()]
+        kept = np.asarray(np.isfinite(used).all(axis=0))
+        if cutoff is not None:
+            check_filter(data.t, cutoff, bool(kept.all()))
+        data.keep(kept)
+        return kept
+
+    def _efforts(self, data: Columns) -> dict[str, np.ndarray]:
+        """Return the measured efforts by row, with those of motors at rows that only these drive."""
+        made, torque = dict(data.table[EFFORT]), dict(data.table[TORQUE])
+        train = model_of(self.mechanism).drive_train if torque or data.table[CURRENT] else None
+        for name, current in data.table[CURRENT].items():
+            k = train.names.index(name)  # type: ignore[union-attr]
+            if name in torque or not train.electrical[k]:  # type: ignore[union-attr]
+                rule = "must have the current of a motor with `torque_constant`, or its torque, not both"
+                raise invalid("measurements", rule, name)
+            torque[name] = train.torque_constant[k] * current  # type: ignore[union-attr]
+        self.motors = tuple(torque)
+        if train is None:
+            return made
+        measured = np.isin(train.names, self.motors)
+        for j, row in enumerate(train.joints):
+            ratios = train.ratios[:, j]
+            if ratios[measured].any() and not ratios[~measured].any():
+                if row in made:
+                    rule = f"must have the effort of '{row}' or that of its motors, not both"
+                    raise invalid("measurements", rule, f"{row}.{EFFORT}")
+                made[row] = sum(ratios[train.names.index(name)] * x for name, x in torque.items())
+        return made
+
+    def regressor(self, of: Any) -> Regressor:
+        """Return the regressor of parameters in the coordinates whose efforts are known."""
+        return self.path.regressor(*self.rates, of=of, wrt=self.wrt).select(self.acting)
+
+    def known(self, asked: tuple[str, ...], applied: Mapping[str, Any] | None) -> np.ndarray:
+        """Return the efforts (N, E) of all parameters that are not asked for, and of forces and moments."""
+        m = self.mechanism
+        names, effort = parameters_with_value(model_of(m).tree, self.motors), np.zeros(())
+        if rest := [name for name in names if name not in asked]:
+            r = self.regressor(rest)
+            missing = [name for name, value in zip(rest, r.values, strict=True) if np.isnan(value)]
+            if missing:
+                raise InertiaError(
+                    f"Parameters of '{m.name}' that are not identified must have a value, got none for "
+                    f"{', '.join(missing)}. Give the mass and inertia of these bodies, or name them in `of`.",
+                    names=tuple(missing),
+                )
+            effort = r.matrix @ r.values
+        given = {} if applied is None else mapping("applied", applied, "loads to components")
+        if m.forces or m.moments or given:
+            loads = {name: x[self.kept] if np.ndim(x) == 2 else x for name, x in given.items()}
+            bare = m.replace(points=tuple(replace(point, mass=0.0) for point in m.points))
+            bare = with_parameters(bare, dict.fromkeys(dynamic_parameters(model_of(m).tree, None).names, 0.0))
+            path = bare.path(self.values, near=self.near)
+            places = [self.wrt.index(name) for name in self.acting]
+            effort = effort + path.inverse_dynamics(wrt=self.wrt, applied=loads)[:, places]
+        return effort
+
+
+def _weighted_least_squares(
+    Y: np.ndarray, effort: np.ndarray, noise: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return estimates (R,), their covariance, and the noise (E,) for efforts (N, E) = Y (N, E, R) x.
+
+    Without given noise, its size in each effort follows from the residuals, whose degrees of freedom are the
+    samples less the share of the estimates that this effort determines; estimates are repeated with it.
+    """
+    N, E, R = Y.shape
+    unit = np.linalg.norm(Y, axis=(0, 1))
+    floor = NOISE_RTOL * np.abs(effort).max(axis=0)
+    floor = np.where(floor > 0, floor, floor.max() or 1.0)
+    sizes = np.ones(E) if noise is None else noise
+    for _ in range(WEIGHTINGS_MAX):
+        Q, top = np.linalg.qr((Y / np.where(unit > 0, unit, 1.0) / sizes[:, None]).reshape(-1, R))
+        diagonal = np.abs(np.diagonal(top))
+        if diagonal.min() <= RANK_RTOL * diagonal.max():
+            raise SingularError(
+                f"Filtered samples must determine {R} combinations of parameters, but these {N} do not. Give "
+                "a larger `cutoff`, or longer measurements."
+            )
+        x = np.linalg.solve(top, Q.T @ (effort / sizes).ravel()) / unit
+        if noise is not None:
+            break
+        last, share = sizes, (Q**2).reshape(N, E, R).sum(axis=(0, 2))
+        sizes = np.maximum(np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(N - share), floor)
+        if (np.abs(sizes - last) <= WEIGHTS_RTOL * sizes).all():
+            break
+    root = np.linalg.inv(top) / unit[:, None]
+    return x, root @ root.T, sizes
+
+
+def _consistent(found: Identification) -> np.ndarray:
+    """Return values (K,) with positive definite pseudo-inertias; see `Identification.consistent`.
+
+    The unknowns are differences from the description, in units of the mechanism.
+    """
+    m, base, names = found.description, found.base, found.parameters
+    tree, size = model_of(m).tree, len(names)
+    known = dynamic_parameters(tree, names).values
+    start, scale = np.nan_to_num(known), np.ones(size)
+    scale[base.columns] = np.where(found.values != 0, np.abs(found.values), 1.0)
+    bodies: dict[str, dict[int, int]] = {}  # places of parameters by those among the ten numbers
+    signed = []
+    for k, (part, _, key) in enumerate(name.rpartition(".") for name in names):
+        if part in tree.frame:
+            bodies.setdefault(part, {})[INERTIAL.index(key)] = k
+        elif key != "offset":
+            signed.append(k)
+    units = float(model_of(m).length) ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
+    masses = [scale[k] / units[i] for at in bodies.values() for i, k in at.items() if k in base.columns]
+    A, h = [-np.eye(size)[signed]], [start[signed] / scale[signed]]
+    for body, at in bodies.items():
+        numbers, places = list(at), list(at.values())
+        ten = dynamic_parameters(tree, body).values
+        own = units * max(SMALL_MASS_RTOL * max(masses), ten[0] if ten[0] > 0 else max(masses))
+        ten[numbers] = start[places]
+        if np.isnan(ten).any():
+            raise InertiaError(
+                f"Body '{body}' must have all ten numbers, or be identified as a whole, to be consistent. "
+                f"Name '{body}' in `of`, or give its mass and inertia.",
+                names=(body,),
+            )
+        scale[places] = own[numbers]
+        block = np.zeros((len(_TRIANGLE), size))
+        block[:, places] = -_TRIANGLE[:, numbers]
+        A.append(block)
+        h.append(_TRIANGLE @ (ten / own))
+    weights = np.diag(np.where(np.isnan(known), UNKNOWN_WEIGHT, 1.0))
+    B, left = base.matrix * scale, found.values - base.matrix @ start
+    norms = np.linalg.norm(B, axis=1)
+    _, T = conic_programs.orthonormal_rows(B / norms[:, None], left / norms)
+    program = conic_programs.Program(
+        np.zeros(size), T @ (B / norms[:, None]), T @ (left / norms), np.concatenate(A), np.concatenate(h),
+        (1,) * len(signed), weights, (4,) * len(bodies),
+    )  # fmt: skip
+    try:
+        z = program.exact(conic_programs.solve(program)[0])
+    except SingularError:  # no such bodies
+        sigma = found.sigma
+        root = np.linalg.cholesky(found.covariance / np.outer(sigma, sigma))
+        W, r = np.linalg.solve(root, B / sigma[:, None]), np.linalg.solve(root, left / sigma)
+        largest = np.abs(W).max()
+        W, r = W / largest, r / largest
+        nearest = replace(
+            program, cost=-W.T @ r, square=W.T @ W + DISTANCE_WEIGHT * weights,
+            E=np.zeros((0, size)), e=np.zeros(0),
+        )  # fmt: skip
+        z = conic_programs.solve(nearest)[0]
+    return start + scale * z
+
+
+def _triangle() -> np.ndarray:
+    """Return the upper triangle (10, 10) of the pseudo-inertia of unit numbers, as cone programs need it.
+
+    It is less than the pseudo-inertia by a small one, so that this is positive definite.
+    """
+    J = pseudo_inertia(np.eye(10))
+    J[0] -= GYRATION_RTOL**2 * np.eye(4)
+    rows, columns = np.array([(i, j) for j in range(4) for i in range(j + 1)]).T
+    return (J[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))).T
+
+
+_TRIANGLE = _triangle()
