@@ -40,6 +40,7 @@ LAYERS = (
             "mechanism.whole_body",
         ),
     ),
+    ("identification", "Identification", ("analysis.identification",)),
     ("forces", "Joint forces and actuation", ("analysis.joint_forces", "tasks.actuation")),
     ("operational_space", "Operational space and redundancy", ("tasks.operational_space",)),
     ("grasp", "Grasps and contacts", ("tasks.grasp",)),

@@ -383,6 +383,9 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     pair = c.ellipsoid([f"{tip}.x", f"{tip}.y"]) if M > 1 else None
     batch = v["batch"]
     series = {n: np.linspace(x, x + 0.02, 3) for n, x in v["values"].items()}
+    t = np.linspace(0.0, 2.0, 201)
+    moved = {f"{n}{end}": x + 0.01 * np.sin(3 * t) for n, x in v["values"].items() for end in ("", ".effort")}
+    columns = moved | {"t": t}
     parts = {f".{k}": {"of": body} for k in ("displacement", "pose", "euler", "grasp", "places")}
     parts |= {".value": {"of": of[0]}}
     yield lambda: m, {
@@ -393,6 +396,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
         "Mechanism.add": {"parts": [kic.Point("added", body, (0, 0, 0))]},
         "Mechanism.without": {"names": [tip]}, "part": body,
         "Mechanism.chain": {"tip": m.joints[0].bodies[1], "through": m.joints[0].name},
+        "Mechanism.identify": {"of": f"{(*names, 'A')[0]}.damping", "measurements": columns, "cutoff": 5.0},
     }  # fmt: skip
     yield lambda: c, parts
     yield lambda: batch, parts
@@ -408,7 +412,7 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     yield lambda: m.prepare.inverse_dynamics(), {}
     yield lambda: m.prepare.regressor(), {}
     yield lambda: batch.regressor(v["qd"], v["qdd"], of=f"{body}.m"), {
-        "keep": (), "gap_min": 10.0, "values": [1.0],
+        "keep": (), "gap_min": 10.0, "values": [1.0], "rows": names,
     }  # fmt: skip
     yield lambda: m.export.dynamics().to_numpy(), {"arguments": [c.state]}
     yield lambda: m.export.dynamics().to_c(), {"directory": "export", "path": "export"}

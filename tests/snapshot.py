@@ -290,6 +290,13 @@ QUESTIONS: dict[str, Callable[[Case], Any]] = {
 }
 
 
+def bench(m: kic.Mechanism) -> dict[str, np.ndarray]:
+    """Return columns of a measurement of a crank."""
+    t = np.linspace(0.0, 4.0, 801)
+    effort = np.sin(3 * t) + 0.01 * np.random.default_rng(1).normal(size=len(t))
+    return {"t": t, "A": 3 * t + np.sin(5 * t), "A.effort": effort}
+
+
 # further questions, for one model each
 OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     "five-bar": {
@@ -311,6 +318,7 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     },
     "four-bar": {
         "equilibrium": lambda s: {"phi": s.m.find_equilibrium(near=s.c).configuration._phi},
+        "identify": lambda s: parts(s.m.identify(bench(s.m), cutoff=8.0), "values covariance noise residual"),
         "mobility/finite": lambda s: parts(s.m.mobility(s.c), "finite infinitesimal nearby"),
         "path": lambda s: parts(s.m.path({"A": np.linspace(1.0, 3.0, 9)}), "state"),
         "singularities/found": lambda s: {

@@ -55,16 +55,18 @@ def results() -> Iterator[Any]:
         bar.assembly_modes({"A": 1.2}),
         bar.find_equilibrium(),
     )
+    line = kic.trajectory.line([0.0, 0.0], [1.0, 1.0], 1.0)
+    moving = line.on(arm, 9).table([*arm.coordinates, "efforts"])
     regressor = bar.path({"A": np.linspace(0.0, 6.0, 40)}).regressor(np.sin(np.arange(40.0))[:, None])
     shaking = bar.path({"A": np.linspace(0.0, 2 * np.pi, 9)}).shaking_force(1.0)
     yield from (
         regressor,
         regressor.base(),
+        arm.identify(moving, "link1.mx"),
         shaking,
         shaking.harmonics(2),
         shaking.balance("crank", radius=0.1),
     )
-    line = kic.trajectory.line([0.0, 0.0], [1.0, 1.0], 1.0)
     yield from (line, line.on(arm, 3), kic.trajectory.fastest(line, acceleration_limits=1.0, grid=5))
     yield arm.sweep({"shoulder": 0.0, "elbow": [0.5, 1.0]}, "tip.x")
     yield arm.track({"tip.x": lambda t: c.value("tip.x") - 0.01 * t}, [0.0, 0.1], near=c)

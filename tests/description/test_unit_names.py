@@ -8,7 +8,7 @@ import pytest
 from raising import raises
 
 import kic
-from kic.description.units import SI_VALUES
+from kic.description.units import SI_VALUES, unit_ratio
 
 TOGETHER = [
     ("m", "kg", "s", "N"),
@@ -87,3 +87,36 @@ def test_a_file_names_its_key(tmp_path) -> None:
     with raises(kic.ModelFileError, key="units.force") as caught:
         kic.load(path)
     assert caught.value.key == "units.force"
+
+
+# units of measurements: name, unit of the model, ratio; factors are exact or from their definition
+MEASURED = [
+    ("deg", "rad", 0.017453292519943295),
+    ("°/s", "rad/s", 0.017453292519943295),
+    ("rpm", "rad/s", 0.10471975511965977),
+    ("rev/min", "rad/s", 0.10471975511965977),
+    ("1/min", "rad/s", 1 / 60),
+    ("deg/s^2", "rad/s²", 0.017453292519943295),
+    ("m/s2", "mm/s²", 1000.0),
+    ("Nmm", "N m", 1e-3),
+    ("N·cm", "N m", 1e-2),
+    ("mN m", "N m", 1e-3),
+    ("kg m²/s²", "N m", 1.0),
+    ("lbf in", "N m", 0.45359237 * 9.80665 * 0.0254),
+    ("mA", "A", 1e-3),
+    ("ms", "s", 1e-3),
+    ("lb", "lb", 1.0),
+]
+
+
+@pytest.mark.parametrize(("unit", "target", "ratio"), MEASURED)
+def test_units_of_measurements(unit: str, target: str, ratio: float) -> None:
+    assert unit_ratio("A", unit, target) == pytest.approx(ratio, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("unit", "target"), [("m", "rad"), ("N", "N m"), ("rad", "rad/s"), ("lb", "kg"), ("foo", "m"), ("A", "")]
+)
+def test_units_of_another_kind_are_refused(unit: str, target: str) -> None:
+    with raises(kic.InputError, key="A.effort", got=unit):
+        unit_ratio("A.effort", unit, target)

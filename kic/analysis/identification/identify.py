@@ -29,7 +29,7 @@ from kic.dynamics.dynamic_parameters import (
     with_parameters,
 )
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, BaseParameters, Regressor
-from kic.errors import InertiaError, InputError, SingularError, invalid
+from kic.errors import InertiaError, InputError, SingularError, invalid, unknown
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics import conic_programs
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kic.plotting import plots as _plots
 
 # estimates of the noise of each effort, and their last relative change
-WEIGHTINGS_MAX, WEIGHTS_RTOL = 20, 1e-6
+WEIGHTINGS_MAX, NOISE_CHANGE_RTOL = 20, 1e-6
 # noise below this share of an effort is rounding
 NOISE_RTOL = 1e-15
 # smallest radius of gyration of a consistent body, relative to the size of the mechanism
@@ -91,7 +91,7 @@ class Identification(Printable, Tabular):
     >>> run = kic.trajectory.quintic([0.0, 0.0], [1.0, 2.0], duration=1.0).on(m, 50)
     >>> found = m.identify(run.table([*m.coordinates, "efforts"]))
     >>> found.base.expressions[-1], bool(np.allclose(found.values, found.base.values))
-    ('link2.Izz', True)
+    ('link2.my', True)
     """
 
     if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
@@ -135,7 +135,7 @@ class Identification(Printable, Tabular):
         >>> m = kic.load("horn-two-link")
         >>> run = kic.trajectory.quintic([0.0, 0.0], [1.0, 2.0], duration=1.0).on(m, 50)
         >>> m.identify(run.table([*m.coordinates, "efforts"])).interval(0.99).shape
-        (4, 2)
+        (6, 2)
         """
         from scipy.special import stdtrit
 
@@ -279,7 +279,7 @@ def identify(
     >>> data = {"A": A, "A.rate": rate, "A.acceleration": acceleration, "A.effort": torque}
     >>> found = m.identify(data, "A.friction")
     >>> found.values.round(3), found.sigma.round(4)
-    (array([0.02]), array([0.0004]))
+    (array([0.02]), array([0.0003]))
     """
     if cutoff is not None:
         cutoff = positive("cutoff", cutoff)
@@ -329,6 +329,8 @@ class _Motion:
         names = mechanism.coordinates if wrt is None else names_of(wrt, "wrt", 1)
         if wrt is None and not set(names) <= set(there):
             names = tuple(there) or names
+        if not names:
+            raise InputError(f"'{mechanism.name}' must move to be identified, but has no coordinates.")
         data.require("values of coordinates", names, there)
         data.unused += [name for name in there if name not in names]
         self.kept = self._complete(data, names, cutoff)
@@ -409,13 +411,17 @@ class _Motion:
                 )
             effort = r.matrix @ r.values
         given = {} if applied is None else mapping("applied", applied, "loads to components")
-        if m.forces or m.moments or given:
-            loads = {name: x[self.kept] if np.ndim(x) == 2 else x for name, x in given.items()}
+        loads = tuple(load.name for load in (*m.forces, *m.moments))
+        for name in given:
+            if name not in loads:
+                raise unknown("force or moment", name, m.name, loads)
+        if loads:
+            known = {name: x[self.kept] if np.ndim(x) == 2 else x for name, x in given.items()}
             bare = m.replace(points=tuple(replace(point, mass=0.0) for point in m.points))
             bare = with_parameters(bare, dict.fromkeys(dynamic_parameters(model_of(m).tree, None).names, 0.0))
             path = bare.path(self.values, near=self.near)
             places = [self.wrt.index(name) for name in self.acting]
-            effort = effort + path.inverse_dynamics(wrt=self.wrt, applied=loads)[:, places]
+            effort = effort + path.inverse_dynamics(wrt=self.wrt, applied=known)[:, places]
         return effort
 
 
@@ -445,7 +451,7 @@ def _weighted_least_squares(
             break
         last, share = sizes, (Q**2).reshape(N, E, R).sum(axis=(0, 2))
         sizes = np.maximum(np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(N - share), floor)
-        if (np.abs(sizes - last) <= WEIGHTS_RTOL * sizes).all():
+        if (np.abs(sizes - last) <= NOISE_CHANGE_RTOL * sizes).all():
             break
     root = np.linalg.inv(top) / unit[:, None]
     return x, root @ root.T, sizes

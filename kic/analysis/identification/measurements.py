@@ -53,6 +53,9 @@ class Columns:
         for head, values in raw.items():
             text, bracket = _HEAD.fullmatch(head).groups()  # type: ignore[union-attr]
             name = named.get(head, text)
+            if head not in named and name in named.values():
+                self.unused.append(head)  # another column has its name
+                continue
             try:
                 row, key, unit = self._place(name)
             except KicError:

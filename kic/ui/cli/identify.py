@@ -52,9 +52,9 @@ def identify(
     parameters that the measurements determine, with 95 % intervals.
 
     \b
-      kic identify four-bar bench.csv --of crank,coupler,rocker,A.friction
-      kic identify four-bar bench.csv --cutoff 20 --column A="crank angle (deg)"
-      kic identify ./arm.toml run.csv --save identified.toml -o residuals.png
+      kic identify four-bar bench.csv --of crank,coupler,rocker,A.friction --cutoff 8
+      kic identify four-bar bench.csv --of A.damping,A.offset --cutoff 8 --column A="crank angle"
+      kic identify four-bar bench.csv --cutoff 8 --save identified.toml -o residuals.png
 
     --json prints a single object: name, parameters; expressions of the combinations, matrix (their
     coefficients), values, sigma, covariance, interval, description (values of the model); efforts, noise,

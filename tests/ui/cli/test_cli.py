@@ -109,9 +109,8 @@ def shell(*arguments, **environment):
 
 
 COMMANDS = (
-    "list", "report", "draw", "mobility", "assemblies", "linearize", "simulate", "view", "export", "check",
-    "schema",
-    "warm-up", "completion",
+    "list", "report", "draw", "mobility", "identify", "assemblies", "linearize", "simulate", "view", "export",
+    "check", "schema", "warm-up", "completion",
 )  # fmt: skip
 
 
@@ -151,6 +150,16 @@ def test_examples_of_the_help_run(file, monkeypatch):
     Path("hold.py").write_text(hold, encoding="utf-8")
     slow = "import kic\nslow = kic.controllers.Sampled(controller, 1e-3, gives='voltages')\n"
     Path("drive.py").write_text(hold + slow, encoding="utf-8")
+    t = np.linspace(0.0, 4.0, 401)
+    bench = {
+        "t": t,
+        "A": 3 * t + np.sin(5 * t),
+        "crank angle (deg)": 180 * t,
+        "A.effort (Nmm)": np.cos(7 * t),
+    }
+    np.savetxt(
+        "bench.csv", np.transpose(list(bench.values())), header=",".join(bench), delimiter=",", comments=""
+    )
     text = run("--help") + "".join(run(command, "--help") for command in COMMANDS)
     lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
     assert len(lines) > 30
