@@ -384,7 +384,8 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
     batch = v["batch"]
     series = {n: np.linspace(x, x + 0.02, 3) for n, x in v["values"].items()}
     t = np.linspace(0.0, 2.0, 201)
-    moved = {f"{n}{end}": x + 0.01 * np.sin(3 * t) for n, x in v["values"].items() for end in ("", ".effort")}
+    ends = {"": np.sin(3 * t), ".rate": 3 * np.cos(3 * t), ".acceleration": -9 * np.sin(3 * t), ".effort": t}
+    moved = {n + end: 0.01 * y + x * (not end) for n, x in v["values"].items() for end, y in ends.items()}
     columns = moved | {"t": t}
     parts = {f".{k}": {"of": body} for k in ("displacement", "pose", "euler", "grasp", "places")}
     parts |= {".value": {"of": of[0]}}
@@ -553,6 +554,7 @@ def world(name: str) -> Iterator[Call]:
     more: dict[str, dict[str, Any]] = {
         "trajectory.at_speed": {"path": v["batch"], "qd": np.ones(len(names))},
         "trajectory.fastest": {"path": v["trajectory"], "grid": 20},
+        "trajectory.exciting": {"of": f"{(*names, 'A')[0]}.damping", "points": 4, "near": m.at()},
         "trajectory.uniform": {},
         "sensitivity": {"make": lambda x: m, "of": v["function"], "x": []},
         "split": {}, "count_operations": {},

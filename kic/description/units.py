@@ -39,7 +39,7 @@ _MEASURED |= {
     name: (size, (0, 0, 0, 0))
     for name, size in (("rad", 1.0), ("mrad", 1e-3), ("deg", tau / 360), ("°", tau / 360), ("rev", tau))
 }
-_MEASURED |= {"rpm": (tau / 60, (0, 0, -1, 0)), "Hz": (1.0, (0, 0, -1, 0)), "J": (1.0, (2, 1, -2, 0))}
+_MEASURED |= {"rpm": (tau / 60, (0, 0, -1, 0)), "J": (1.0, (2, 1, -2, 0))}
 _MEASURED |= {"A": (1.0, (0, 0, 0, 1)), "mA": (1e-3, (0, 0, 0, 1)), "1": (1.0, (0, 0, 0, 0))}
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
@@ -226,14 +226,14 @@ def unit_ratio(name: str, unit: str, target: str) -> float:
 def _measured(unit: str) -> tuple[float, np.ndarray] | None:
     """Return the size of a unit in SI, and its powers of length, mass, time and current; None if unknown."""
     size, powers, sign = 1.0, np.zeros(4, int), 1
-    for part in re.split(r"([/·* ])", unit.replace("^", "").replace("−", "-")):
+    for part in re.split(r"([/·⋅* ])", unit.replace("^", "").replace("−", "-")):
         if part == "/":
             sign = -1
         found = re.fullmatch(r"(.*?)([²³]|-?\d)?", part)
-        if part.strip("/·* ") and found:
+        if part.strip("/·⋅* ") and found:
             name, power = found[1] or part, {"": 1, "²": 2, "³": 3}.get(found[2] or "") or int(found[2])
             parts = [name] if name in _MEASURED else _two_units(name)
-            if not parts:
+            if not parts or (part[0].isdigit() and part != "1"):
                 return None
             for one in parts:
                 size *= _MEASURED[one][0] ** (sign * power)

@@ -24,6 +24,8 @@ FIRST = slice(1, 4)
 OF_ROW = ("armature", "damping", "friction", "stiffness", "offset")
 OF_SPRING = ("stiffness", "damping", "offset")
 OF_MOTOR = ("inertia", "damping", "friction")
+# a constant effort that would need a longer rest than this is none of a spring
+REST_MAX = 1e6
 # those that resist acceleration; the others are loads
 INERTIAL_LAWS = ("armature", "inertia")
 
@@ -135,10 +137,10 @@ def _inertial_values(description: MechanismDescription, body: Body, about: Any) 
     made = np.full(10, np.nan)
     if body.mass is not None:
         made = inertial_numbers(body.mass, body.com, body.inertia, about)
-    return made + _carried(description, body.name, about)
+    return made + carried_numbers(description, body.name, about)
 
 
-def _carried(description: MechanismDescription, body: str, about: Any) -> np.ndarray:
+def carried_numbers(description: MechanismDescription, body: str, about: Any) -> np.ndarray:
     """Return the ten numbers of the point masses that a body carries."""
     points = (point for point in description.points if point.body == body and point.mass)
     return sum((inertial_numbers(p.mass, p.at, np.zeros((3, 3)), about) for p in points), np.zeros(10))
@@ -263,7 +265,7 @@ def with_parameters(description: D, values: Mapping[str, float]) -> D:
             continue
         about, old = np.array(points[body.name]), _inertial_values(description, body, points[body.name])
         whole = [values.get(name, x) for name, x in zip(names, old, strict=True)]
-        own = np.array(whole) - _carried(description, body.name, about)
+        own = np.array(whole) - carried_numbers(description, body.name, about)
         arm = own[FIRST] / own[0] if own[0] else np.zeros(3)
         central = own - inertial_numbers(own[0], about + arm, np.zeros((3, 3)), about)
         fields[body.name] = {"mass": float(own[0]), "inertia": tuple(central[4:].tolist())}
@@ -286,7 +288,7 @@ def with_parameters(description: D, values: Mapping[str, float]) -> D:
         if key == "offset":
             own = part.stiffness if k is None else part.stiffness[k]
             stiffness = values.get(f"{name.rpartition('.')[0]}.stiffness", own)
-            if not stiffness:
+            if abs(value) >= REST_MAX * stiffness:
                 continue
             field, value = "rest", -value / stiffness
         if k is not None:

@@ -109,9 +109,7 @@ def _solve_conic(p: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve a cone program by Clarabel."""
     from scipy.sparse import csc_array
 
-    clarabel = import_optional(
-        "clarabel", "solver", "Friction cones in space and least squares require the solver Clarabel"
-    )
+    clarabel = import_optional("clarabel", "solver", "Cone programs require the solver Clarabel")
     cones: list[Any] = [clarabel.ZeroConeT(len(p.e))] if len(p.e) else []
     cones += [clarabel.NonnegativeConeT(1) if n == 1 else clarabel.SecondOrderConeT(n) for n in p.sizes]
     cones += map(clarabel.PSDTriangleConeT, p.orders)

@@ -235,16 +235,19 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     try:
         text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # of the file, its name, or its encoding
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(f"{path}: cannot be read: {reason}. Name a CSV file in UTF-8.", path=path) from None
     numbered = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#"]
     if not numbered:
         raise InputError(f"{path}: must have a line with names of columns, got none.", key="path", got=0)
     delimiter = max(",;\t", key=numbered[0][1].count)
-    head, *rows = (next(csv.reader([line], delimiter=delimiter)) for _, line in numbered)
+    try:
+        head, *rows = (next(csv.reader([line], delimiter=delimiter)) for _, line in numbered)
+    except csv.Error as error:
+        raise InputError(f"{path}: must be a CSV file: {error}.", key="path") from None
     names = [re.sub(f"^'(?=[{''.join(map(re.escape, _FORMULAS))}])", "", name.strip()) for name in head]
-    for name in names:
+    for name in filter(None, names):
         if names.count(name) > 1:
             raise invalid("path", "must have different names of columns", name, "Rename or delete one.")
     numbers = np.full((len(rows), len(names)), np.nan)
@@ -255,11 +258,11 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             )
         for k, cell in enumerate(row):
             if cell.strip():
-                if not _is_number(cell):
+                if not _is_number(cell) or "_" in cell:
                     remedy = f"See line {line}, column '{names[k]}', of {path}; decimals have points."
                     raise invalid("path", "must have numbers", cell, remedy)
                 place[k] = float(cell)
-    return dict(zip(names, numbers.T, strict=True))
+    return {name: x for name, x in zip(names, numbers.T, strict=True) if name}
 
 
 def batch_axes(batch: tuple[int, ...]) -> tuple[TableAxis, ...]:

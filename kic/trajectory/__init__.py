@@ -11,6 +11,7 @@
 `concatenate`           one trajectory after another
 `uniform`               the same motion scaled in time to limits, also of voltages and jerks
 `fastest`               the time-optimal motion along a path within velocity, acceleration, effort, voltage
+`exciting`              a motion within limits that makes masses and friction easy to identify
 ======================  ==============================================================================
 
 Coordinates are dicts by name, such as ``{"A": 0.2, "tip.x": 1.0}``, or arrays (M,) in the order of
@@ -21,6 +22,7 @@ import sys
 
 from kic.numerics.calls import explain
 from kic.trajectory.builders import concatenate, line, quintic, s_curve, septic, trapezoid
+from kic.trajectory.excitation import exciting
 from kic.trajectory.orientation import OrientationTrajectory, RotationSegments, rotation
 from kic.trajectory.path_constraints import PathConstraints, PathSamples
 from kic.trajectory.splines import hermite, spline
@@ -38,6 +40,7 @@ __all__ = [
     "Trajectory",
     "at_speed",
     "concatenate",
+    "exciting",
     "fastest",
     "hermite",
     "line",

@@ -13,16 +13,21 @@ from kic.analysis.identification.measurements import (
     CURRENT,
     EFFORT,
     MOTION,
+    MOTION_CYCLES,
     TIME,
     TORQUE,
     Columns,
     check_filter,
-    decimated,
+    independent,
     low_pass,
+    passed_noise,
+    within_ends,
 )
+from kic.description.parts import INERTIA_RTOL
 from kic.description.units import effort_unit
 from kic.dynamics.dynamic_parameters import (
     INERTIAL,
+    carried_numbers,
     dynamic_parameters,
     parameters_with_value,
     pseudo_inertia,
@@ -30,10 +35,11 @@ from kic.dynamics.dynamic_parameters import (
 )
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, BaseParameters, Regressor
 from kic.errors import InertiaError, InputError, SingularError, invalid, unknown
-from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.configuration import Configuration, flat_states, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics import conic_programs
-from kic.numerics.arguments import mapping, names_of, positive
+from kic.numerics.arguments import instance, mapping, names_of, positive
+from kic.numerics.arrays import real_array, vector
 from kic.numerics.display import Printable, Summary
 from kic.numerics.registration import with_methods
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
@@ -44,8 +50,10 @@ if TYPE_CHECKING:
 
 # estimates of the noise of each effort, and their last relative change
 WEIGHTINGS_MAX, NOISE_CHANGE_RTOL = 20, 1e-6
-# noise below this share of an effort is rounding
-NOISE_RTOL = 1e-15
+# noise below this share of an effort is rounding, and noise of efforts that are all zero
+NOISE_RTOL, NOISE_MIN = 1e-15, 1e-100
+# fewest degrees of freedom of the residuals of an effort
+FREEDOM_MIN = 0.5
 # smallest radius of gyration of a consistent body, relative to the size of the mechanism
 GYRATION_RTOL = 3e-4
 # masses below this share of the largest count as such a mass
@@ -80,6 +88,8 @@ class Identification(Printable, Tabular):
         the estimated ones; filtered if `cutoff` was given.
     t : (N,) ndarray or None
         Times, if they were measured.
+    freedom : float
+        Degrees of freedom of the residuals; infinite with given noise.
     unused : tuple of str
         Columns of the measurements without use.
     description : Mechanism
@@ -107,6 +117,7 @@ class Identification(Printable, Tabular):
     effort: np.ndarray
     residual: np.ndarray
     t: np.ndarray | None
+    freedom: float
     unused: tuple[str, ...]
     description: Mechanism
 
@@ -128,7 +139,7 @@ class Identification(Printable, Tabular):
         return np.asarray(products / np.where(size > 0, size, 1.0))
 
     def interval(self, level: float = 0.95) -> np.ndarray:
-        """Return confidence intervals (R, 2) of the estimates, by Student's distribution.
+        """Return confidence intervals (R, 2) of the estimates, by Student's distribution of `freedom`.
 
         Examples
         --------
@@ -139,19 +150,20 @@ class Identification(Printable, Tabular):
         """
         from scipy.special import stdtrit
 
-        if not (level := positive("level", level)) < 1:
+        if not (1 + (level := positive("level", level))) / 2 < 1:
             raise invalid("level", "must be between 0 and 1", level)
-        half = stdtrit(self.effort.size - len(self.values), (1 + level) / 2) * self.sigma
+        half = stdtrit(self.freedom, (1 + level) / 2) * self.sigma
         return np.stack([self.values - half, self.values + half], axis=1)
 
     @cached_property
     def consistent(self) -> np.ndarray:
         """Array (K,) of values of all parameters that real bodies can have, with the estimated combinations.
 
-        The pseudo-inertia of every body is positive definite, and friction, damping, stiffness and rotor
-        inertias are not negative. Of all such values these are nearest to the description: only combinations
-        are measured. If no such values have the estimated combinations, because of noise, these are the
-        nearest in the metric of the covariance. It requires the solver Clarabel.
+        The pseudo-inertia of every body is positive definite, or as thin as in the description, and friction,
+        damping, stiffness and rotor inertias are not negative. Of all such values these are nearest to the
+        description: only combinations are measured. If no such values have the estimated combinations,
+        because of noise, these are the nearest in the metric of the covariance. It requires the solver
+        Clarabel.
         """
         return _consistent(self)
 
@@ -194,10 +206,16 @@ class Identification(Printable, Tabular):
         ):
             if names:
                 sheet.say(f"{what}: {', '.join(names)}")
-        if ((np.abs(self.correlation) > CORRELATION_MAX) & (share > RANK_RTOL)).any():
+        signs = np.where(share > RANK_RTOL, self.correlation, 0.0)
+        if (signs > CORRELATION_MAX).any():
             sheet.say(
-                "Successive residuals are correlated, so that the intervals are too narrow: an effect is not "
+                "Successive residuals are alike, so that the intervals are too narrow: an effect is not "
                 "among the parameters, or samples are closer than noise changes."
+            )
+        if (signs < -CORRELATION_MAX).any():
+            sheet.say(
+                "Successive residuals alternate: noise of positions dominates, which biases the estimates. "
+                "Give a smaller `cutoff`."
             )
         return sheet
 
@@ -239,7 +257,7 @@ def identify(
     applied : dict of str to (N, 3) or (3,) array_like, optional
         Known forces and moments, as in `Configuration.dynamics`.
     noise : dict of str to float, optional
-        Standard deviations of the efforts; by default estimated from the residuals.
+        Standard deviations of all efforts, before filters; by default estimated from the residuals.
     cutoff : float, optional
         Frequency, in cycles per time, that contains the motion. Values are low-passed at twice this
         frequency, without delay, and differentiated where rates or accelerations are not measured. Efforts
@@ -267,7 +285,12 @@ def identify(
     -----
     Efforts are measured at coordinates, at as many other rows as degrees of freedom, or at all redundant
     actuators. Coordinates without a measured effort contribute nothing; for a passive one, give zeros. The
-    rotors of the description are known where currents or torques of motors are measured.
+    rotors of the description are known where currents or torques of motors are measured. Dry friction of the
+    description is known, too, although `inverse_dynamics` does not include it. Efforts of redundant actuators
+    become efforts at the coordinates, to which `efforts` and `noise` then refer; those of motors become
+    efforts at their joints.
+
+    The regressor is taken as exact: noise of positions that passes `cutoff` biases the estimates.
 
     Examples
     --------
@@ -290,20 +313,19 @@ def identify(
     base = asked.base(gap_min=gap_min)
     Y, t = asked.matrix[..., base.columns], data.t
     if cutoff is not None:
-        chosen = decimated(t, cutoff)
+        chosen = independent(t, cutoff)
         Y, rest, t = (x[chosen] for x in (low_pass(t, cutoff, Y), low_pass(t, cutoff, rest), t))  # type: ignore[index]
-    if len(rest) <= len(base):
-        rule = f"must have more samples than the {len(base)} combinations of parameters"
-        raise invalid("measurements", rule, len(rest), "Measure longer, or name fewer parameters.")
     sizes = None
     if noise is not None:
         given = mapping("noise", noise, "efforts to standard deviations")
         if set(given) != set(motion.acting):
             raise invalid("noise", f"must have the keys {', '.join(motion.acting)}", tuple(given))
-        sizes = np.array([positive(f"noise[{name!r}]", given[name]) for name in motion.acting])
+        sizes = vector("noise", [positive(f"noise[{n!r}]", given[n]) for n in motion.acting], len(given))
+        sizes = sizes * (1.0 if cutoff is None else passed_noise(data.t, cutoff))
     x, covariance, sizes = _weighted_least_squares(Y, rest, sizes)
-    left, unused = rest - Y @ x, tuple(data.unused)
-    return Identification(base, x, covariance, motion.acting, sizes, rest, left, t, unused, mechanism)
+    left, freedom = rest - Y @ x, rest.size - len(x) if noise is None else np.inf
+    found = (base, x, covariance, motion.acting, sizes, rest, left, t, freedom, tuple(data.unused), mechanism)
+    return Identification(*found)
 
 
 class _Motion:
@@ -324,7 +346,7 @@ class _Motion:
     def __init__(
         self, mechanism: Mechanism, data: Columns, wrt: Any, near: Configuration | None, cutoff: float | None
     ) -> None:
-        self.mechanism, self.near = mechanism, near
+        self.mechanism = mechanism
         there = data.table[""]
         names = mechanism.coordinates if wrt is None else names_of(wrt, "wrt", 1)
         if wrt is None and not set(names) <= set(there):
@@ -333,13 +355,18 @@ class _Motion:
             raise InputError(f"'{mechanism.name}' must move to be identified, but has no coordinates.")
         data.require("values of coordinates", names, there)
         data.unused += [name for name in there if name not in names]
+        if near is not None and instance("near", near, Configuration).batch:
+            raise invalid("near", "must be one configuration", near.batch)
         self.kept = self._complete(data, names, cutoff)
+        series = np.array([data.series(name, cutoff and 2 * cutoff) for name in names])
+        if cutoff is not None:
+            cut = within_ends(data.t, cutoff, MOTION_CYCLES)
+            data.keep(cut)
+            series, self.kept = series[..., cut], self.kept[cut]
+        values, rates, accelerations = series.transpose(1, 2, 0)
         efforts = self._efforts(data)
         data.require("an effort", () if efforts else [f"{name}.{EFFORT}" for name in names], ())
-        series = [data.series(name, cutoff and 2 * cutoff) for name in names]
-        values, rates, accelerations = (np.stack(x, axis=1) for x in zip(*series, strict=True))
-        self.values = dict(zip(names, values.T, strict=True))
-        self.path = mechanism.path(self.values, near=near)
+        self.path = mechanism.path(dict(zip(names, values.T, strict=True)), near=near)
         self.effort = np.stack(list(efforts.values()), axis=1)
         self.acting, self.wrt, self.rates = tuple(efforts), names, (rates, accelerations)
         if set(efforts) <= set(names):
@@ -360,12 +387,15 @@ class _Motion:
             self.effort, self.acting = np.einsum("npm,np->nm", G, self.effort), names
 
     def _complete(self, data: Columns, names: tuple[str, ...], cutoff: float | None) -> np.ndarray:
-        """Leave samples with empty cells out, and return the mask (N,) of the others."""
+        """Leave samples with empty cells out, and return the indices of the others."""
         used = [data.table[key][name] for key in MOTION for name in names if name in data.table[key]]
         used += [x for key in (EFFORT, CURRENT, TORQUE, TIME) for x in data.table[key].values()]
-        kept = np.asarray(np.isfinite(used).all(axis=0))
+        complete = np.asarray(np.isfinite(used).all(axis=0))
         if cutoff is not None:
-            check_filter(data.t, cutoff, bool(kept.all()))
+            check_filter(data.t, cutoff, bool(complete.all()))
+        kept, self.samples = np.flatnonzero(complete), len(complete)
+        if len(kept) < 2:
+            raise invalid("measurements", "must have at least 2 samples without empty cells", len(kept))
         data.keep(kept)
         return kept
 
@@ -385,11 +415,12 @@ class _Motion:
         measured = np.isin(train.names, self.motors)
         for j, row in enumerate(train.joints):
             ratios = train.ratios[:, j]
-            if ratios[measured].any() and not ratios[~measured].any():
-                if row in made:
-                    rule = f"must have the effort of '{row}' or that of its motors, not both"
-                    raise invalid("measurements", rule, f"{row}.{EFFORT}")
-                made[row] = sum(ratios[train.names.index(name)] * x for name, x in torque.items())
+            if not ratios[measured].any():
+                continue
+            if row in made or ratios[~measured].any():
+                rule = f"must have the effort of '{row}' alone, or currents or torques of all of its motors"
+                raise invalid("measurements", rule, ", ".join(self.motors))
+            made[row] = sum(ratios[train.names.index(name)] * x for name, x in torque.items())
         return made
 
     def regressor(self, of: Any) -> Regressor:
@@ -398,30 +429,42 @@ class _Motion:
 
     def known(self, asked: tuple[str, ...], applied: Mapping[str, Any] | None) -> np.ndarray:
         """Return the efforts (N, E) of all parameters that are not asked for, and of forces and moments."""
-        m = self.mechanism
-        names, effort = parameters_with_value(model_of(m).tree, self.motors), np.zeros(())
-        if rest := [name for name in names if name not in asked]:
+        m, model = self.mechanism, model_of(self.mechanism)
+        silent = {motor.name for motor in m.motors}.difference(self.motors)
+        if idle := tuple(name for name in asked if name.rpartition(".")[0] in silent):
+            raise InputError(
+                "`measurements` must have the current or torque of a motor whose parameters are asked for, "
+                f"got none for {', '.join(idle)}. Add a column, or name numbers of its joint.",
+                key="measurements",
+                names=idle,
+            )
+        effort = np.zeros(())
+        if rest := [name for name in parameters_with_value(model.tree, self.motors) if name not in asked]:
             r = self.regressor(rest)
-            missing = [name for name, value in zip(rest, r.values, strict=True) if np.isnan(value)]
-            if missing:
+            bare = np.isnan(r.values)
+            if missing := tuple(rest[k] for k in np.flatnonzero(bare) if r.matrix[..., k].any()):
                 raise InertiaError(
                     f"Parameters of '{m.name}' that are not identified must have a value, got none for "
                     f"{', '.join(missing)}. Give the mass and inertia of these bodies, or name them in `of`.",
-                    names=tuple(missing),
+                    names=missing,
                 )
-            effort = r.matrix @ r.values
-        given = {} if applied is None else mapping("applied", applied, "loads to components")
-        loads = tuple(load.name for load in (*m.forces, *m.moments))
-        for name in given:
+            effort = r.matrix @ np.where(bare, 0.0, r.values)
+        loads = (*(force.name for force in m.forces), *(moment.name for moment in m.moments))
+        known = {}
+        for name, x in ({} if applied is None else mapping("applied", applied, "loads to numbers")).items():
             if name not in loads:
                 raise unknown("force or moment", name, m.name, loads)
+            a = real_array(f"applied[{name!r}]", x, 3)
+            if a.ndim > 1 and a.shape != (self.samples, 3):
+                raise invalid(f"applied[{name!r}]", f"must have shape (3,) or {(self.samples, 3)}", a.shape)
+            known[name] = a[self.kept] if a.ndim > 1 else a
         if loads:
-            known = {name: x[self.kept] if np.ndim(x) == 2 else x for name, x in given.items()}
-            bare = m.replace(points=tuple(replace(point, mass=0.0) for point in m.points))
-            bare = with_parameters(bare, dict.fromkeys(dynamic_parameters(model_of(m).tree, None).names, 0.0))
-            path = bare.path(self.values, near=self.near)
+            massless = m.replace(points=tuple(replace(point, mass=0.0) for point in m.points))
+            zeros = dict.fromkeys(dynamic_parameters(model.tree, None).names, 0.0)
+            other = model_of(with_parameters(massless, zeros))
+            c = Configuration(other, self.path.batch, flat_states(self.path))
             places = [self.wrt.index(name) for name in self.acting]
-            effort = effort + path.inverse_dynamics(wrt=self.wrt, applied=known)[:, places]
+            effort = effort + c.inverse_dynamics(wrt=self.wrt, applied=known)[:, places]
         return effort
 
 
@@ -434,9 +477,12 @@ def _weighted_least_squares(
     samples less the share of the estimates that this effort determines; estimates are repeated with it.
     """
     N, E, R = Y.shape
+    if N * E <= R:
+        rule = f"must have more efforts of samples than the {R} combinations of parameters"
+        raise invalid("measurements", rule, N * E, "Measure longer, or name fewer parameters.")
     unit = np.linalg.norm(Y, axis=(0, 1))
     floor = NOISE_RTOL * np.abs(effort).max(axis=0)
-    floor = np.where(floor > 0, floor, floor.max() or 1.0)
+    floor = np.where(floor > 0, floor, floor.max() or NOISE_MIN)
     sizes = np.ones(E) if noise is None else noise
     for _ in range(WEIGHTINGS_MAX):
         Q, top = np.linalg.qr((Y / np.where(unit > 0, unit, 1.0) / sizes[:, None]).reshape(-1, R))
@@ -449,8 +495,10 @@ def _weighted_least_squares(
         x = np.linalg.solve(top, Q.T @ (effort / sizes).ravel()) / unit
         if noise is not None:
             break
-        last, share = sizes, (Q**2).reshape(N, E, R).sum(axis=(0, 2))
-        sizes = np.maximum(np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(N - share), floor)
+        last, left = sizes, N - (Q**2).reshape(N, E, R).sum(axis=(0, 2))
+        if left.min() < FREEDOM_MIN:
+            raise invalid("measurements", "must have more samples to estimate noise", N, "Give `noise`.")
+        sizes = np.maximum(np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(left), floor)
         if (np.abs(sizes - last) <= NOISE_CHANGE_RTOL * sizes).all():
             break
     root = np.linalg.inv(top) / unit[:, None]
@@ -476,23 +524,25 @@ def _consistent(found: Identification) -> np.ndarray:
             signed.append(k)
     units = float(model_of(m).length) ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
     masses = [scale[k] / units[i] for at in bodies.values() for i, k in at.items() if k in base.columns]
+    heaviest = max(masses, default=0.0) or 1.0
     A, h = [-np.eye(size)[signed]], [start[signed] / scale[signed]]
     for body, at in bodies.items():
         numbers, places = list(at), list(at.values())
-        ten = dynamic_parameters(tree, body).values
-        own = units * max(SMALL_MASS_RTOL * max(masses), ten[0] if ten[0] > 0 else max(masses))
-        ten[numbers] = start[places]
+        found_of = dynamic_parameters(tree, body)
+        before = found_of.values - carried_numbers(m, body, found_of.points[body])
+        own = units * max(SMALL_MASS_RTOL * heaviest, before[0] if before[0] > 0 else heaviest)
+        ten = before.copy()
+        ten[numbers] = np.nan_to_num(before[numbers])
         if np.isnan(ten).any():
-            raise InertiaError(
-                f"Body '{body}' must have all ten numbers, or be identified as a whole, to be consistent. "
-                f"Name '{body}' in `of`, or give its mass and inertia.",
-                names=(body,),
-            )
+            raise _incomplete(body)
         scale[places] = own[numbers]
-        block = np.zeros((len(_TRIANGLE), size))
-        block[:, places] = -_TRIANGLE[:, numbers]
+        # a body that is thinner in the description may stay so
+        thin = np.linalg.eigvalsh(pseudo_inertia(before / own)).min() if np.isfinite(before).all() else 1.0
+        triangle = _triangle(min(GYRATION_RTOL**2, thin) if thin > -INERTIA_RTOL else GYRATION_RTOL**2)
+        block = np.zeros((len(triangle), size))
+        block[:, places] = -triangle[:, numbers]
         A.append(block)
-        h.append(_TRIANGLE @ (ten / own))
+        h.append(triangle @ (ten / own))
     weights = np.diag(np.where(np.isnan(known), UNKNOWN_WEIGHT, 1.0))
     B, left = base.matrix * scale, found.values - base.matrix @ start
     norms = np.linalg.norm(B, axis=1)
@@ -513,19 +563,29 @@ def _consistent(found: Identification) -> np.ndarray:
             program, cost=-W.T @ r, square=W.T @ W + DISTANCE_WEIGHT * weights,
             E=np.zeros((0, size)), e=np.zeros(0),
         )  # fmt: skip
-        z = conic_programs.solve(nearest)[0]
+        try:
+            z = conic_programs.solve(nearest)[0]
+        except SingularError:
+            raise _incomplete(*bodies) from None
     return start + scale * z
 
 
-def _triangle() -> np.ndarray:
+def _incomplete(*bodies: str) -> InertiaError:
+    """Return the error for bodies whose other numbers are unknown, or allow no consistent values."""
+    names = ", ".join(bodies)
+    return InertiaError(
+        f"Consistent values of {names} must be possible with the numbers of the description that were not "
+        f"asked for, but are not. Identify the bodies as a whole: name {names} in `of`.",
+        names=bodies,
+    )
+
+
+def _triangle(margin: float) -> np.ndarray:
     """Return the upper triangle (10, 10) of the pseudo-inertia of unit numbers, as cone programs need it.
 
-    It is less than the pseudo-inertia by a small one, so that this is positive definite.
+    It is less than the pseudo-inertia by a share of the mass.
     """
     J = pseudo_inertia(np.eye(10))
-    J[0] -= GYRATION_RTOL**2 * np.eye(4)
+    J[0] -= margin * np.eye(4)
     rows, columns = np.array([(i, j) for j in range(4) for i in range(j + 1)]).T
     return (J[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))).T
-
-
-_TRIANGLE = _triangle()

@@ -14,20 +14,22 @@ from kic.errors import InputError, KicError, invalid, unknown
 from kic.mechanism.configuration import model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import mapping
-from kic.numerics.arrays import real_array
+from kic.numerics.arrays import numbers, require_real
 from kic.numerics.tables import DataTable, read_columns
 
 # name of the time, and endings of the names of other columns; values have none
 TIME, RATE, ACCELERATION, EFFORT, CURRENT, TORQUE = "t", "rate", "acceleration", "effort", "current", "torque"
 MOTION = ("", RATE, ACCELERATION)
 # a name, and its unit in brackets
-_HEAD = re.compile(r"(.*?)\s*(?:[(\[]([^()\[\]]*)[)\]])?")
+_HEAD = re.compile(r"\s*(.*?)\s*(?:[(\[]([^()\[\]]*)[)\]]\s*)?", re.DOTALL)
 # largest deviation of times from equal steps, in steps
 TIME_STEP_ATOL = 0.01
 # order of the filter, which is applied forward and backward, and largest frequency relative to the rate
 FILTER_ORDER, CUTOFF_MAX = 4, 0.2
-# cycles of the frequency that the filter disturbs at either end
-ENDS_CYCLES = 1.0
+# cycles that the filters of motions, and then of efforts, disturb at either end; fewest of a measurement
+MOTION_CYCLES, EFFORT_CYCLES, CYCLES_MIN = 1.0, 2.0, 10.0
+# frequencies at which the gain of the filter is averaged
+FREQUENCIES = 8192
 SPLINE_DEGREE = 5
 
 
@@ -39,7 +41,7 @@ class Columns:
     table : dict of str to dict of str to (N,)
         Columns by quantity and row.
     unused : list of str
-        Names of columns that are no quantities of the mechanism.
+        Heads of columns that are no quantities of the mechanism.
     """
 
     def __init__(self, mechanism: Mechanism, measurements: Any, columns: Mapping[str, str] | None) -> None:
@@ -50,24 +52,27 @@ class Columns:
         self.unused: list[str] = []
         raw = _raw_columns(measurements)
         named = _names(raw, {} if columns is None else mapping("columns", columns, "names to columns"))
+        taken = {_split(name)[0] for name in named.values()}
         for head, values in raw.items():
-            text, bracket = _HEAD.fullmatch(head).groups()  # type: ignore[union-attr]
-            name = named.get(head, text)
-            if head not in named and name in named.values():
-                self.unused.append(head)  # another column has its name
+            name, unit = _split(named.get(head, head))
+            if head in named and unit is None:
+                unit = _split(head)[1]
+            elif head not in named and name in taken:
+                self.unused.append(head)
                 continue
             try:
-                row, key, unit = self._place(name)
+                row, key, own = self._place(name)
             except KicError:
                 if head in named:
                     raise
                 self.unused.append(head)
                 continue
-            ratio = 1.0 if bracket is None else unit_ratio(name, bracket, unit)
-            x = real_array(name, values, np.size(values), finite=False)
+            x = require_real(name, numbers(name, values))
+            if x.ndim != 1:
+                raise invalid(name, "must be one column (N,)", x.shape)
             if row in self.table[key]:
                 raise invalid("measurements", "must have one column of each quantity", name)
-            self.table[key][row] = ratio * x
+            self.table[key][row] = x * (1.0 if unit is None else unit_ratio(name, unit, own))
         lengths = {len(x) for rows in self.table.values() for x in rows.values()}
         if len(lengths) > 1:
             raise invalid("measurements", "must have columns of one length", tuple(sorted(lengths)))
@@ -104,24 +109,26 @@ class Columns:
                 missing=missing,
             )
 
-    def keep(self, chosen: np.ndarray) -> None:
+    def keep(self, chosen: Any) -> None:
         """Leave other samples (N,) out."""
         self.table = {key: {n: x[chosen] for n, x in rows.items()} for key, rows in self.table.items()}
 
     def series(self, name: str, frequency: float | None) -> list[np.ndarray]:
         """Return values, rates and accelerations (N,) of a row, low-passed at a frequency if it is given.
 
-        What is not measured is differentiated by splines.
+        What is not measured is differentiated by splines. Angles in the order of time have no jumps: an
+        encoder may begin again at zero.
         """
         parts: list[Any] = [self.table[key].get(name) for key in MOTION]
+        ordered = self.t is not None and bool((np.diff(self.t) > 0).all())
+        if ordered and row_unit(self.mechanism, name) == "rad":
+            parts[0] = np.unwrap(parts[0])
         if frequency is None:
             missing = [f"{name}.{key}" for key in MOTION[1:] if name not in self.table[key]]
             self.require("rates and accelerations, or `cutoff` to differentiate values", missing, ())
             return parts
         from scipy.interpolate import make_interp_spline
 
-        if row_unit(self.mechanism, name) == "rad":
-            parts[0] = np.unwrap(parts[0])  # an encoder may begin again at zero
         parts = [None if x is None else low_pass(self.t, frequency, x) for x in parts]
         for k in (1, 2):
             if parts[k] is None:
@@ -139,9 +146,10 @@ def _raw_columns(measurements: Any) -> dict[str, Any]:
         made = [column for v in measurements.variables for column in v.columns(n)] if n else []
         return {f"{name} ({unit})" if unit else name: x for name, unit, x in (*axes, *made)}
     if hasattr(measurements, "columns") and hasattr(measurements, "index"):  # a data frame
-        index = measurements.index
-        found = {str(name): measurements[name].to_numpy() for name in measurements.columns}
-        return found | ({str(index.name): index.to_numpy()} if index.name else {})
+        index, units = measurements.index, getattr(measurements, "attrs", {}).get("units", {})
+        found = {name: measurements[name].to_numpy() for name in measurements.columns}
+        found |= {index.name: index.to_numpy()} if index.name else {}
+        return {f"{name} ({units[name]})" if units.get(name) else str(name): x for name, x in found.items()}
     if not isinstance(measurements, Mapping):
         raise invalid("measurements", "must be a CSV file, a table, or a dict of columns", measurements)
     return {str(name): values for name, values in measurements.items()}
@@ -151,38 +159,65 @@ def _names(raw: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, str]
     """Return the names of columns by head."""
     made = {}
     for name, head in columns.items():
-        heads = [text for text in raw if head in (text, _HEAD.fullmatch(text)[1])]  # type: ignore[index]
+        heads = [text for text in raw if head in (text, _split(text)[0])]
         if len(heads) != 1:
-            raise unknown("column", head, "the measurements", raw)
+            raise unknown("column", head, "the measurements", raw, quoted=False)
         made[heads[0]] = name
     return made
+
+
+def _split(head: str) -> tuple[str, str | None]:
+    """Return the name of a column, and its unit in brackets or None."""
+    name, unit = _HEAD.fullmatch(head).groups()  # type: ignore[union-attr]
+    return name, unit
 
 
 def check_filter(t: np.ndarray | None, cutoff: float, whole: bool) -> None:
     """Raise an error if samples at times (N,), `whole` or with empty cells, cannot be filtered."""
     if t is None:
         raise invalid("measurements", "must have the time 't' for `cutoff`", None, "Add a column.")
-    steps = np.diff(t) * (len(t) - 1) / (t[-1] - t[0]) if len(t) > 1 and t[-1] != t[0] else np.zeros(1)
-    # written so that NaN fails
-    if not whole or not np.abs(steps - 1).max() < TIME_STEP_ATOL or t[-1] < t[0]:
+    regular = whole and len(t) > 1 and bool(t[-1] > t[0])
+    if not regular or np.abs(np.diff(t) * _rate(t) - 1).max() > TIME_STEP_ATOL:
         rule = "must increase in equal steps for `cutoff`, without empty cells"
         raise invalid("t", rule, t[:4].tolist(), "Interpolate the samples.")
-    rate, cycles = (len(t) - 1) / (t[-1] - t[0]), (t[-1] - t[0]) * cutoff
-    if not cycles > 4 * ENDS_CYCLES or not cutoff < CUTOFF_MAX * rate:
-        span = f"{4 * ENDS_CYCLES / (t[-1] - t[0]):.4g} and {CUTOFF_MAX * rate:.4g}"
-        raise invalid("cutoff", f"must be between {span}, for these times", cutoff)
+    least, most = CYCLES_MIN / (t[-1] - t[0]), CUTOFF_MAX * _rate(t)
+    if not least < cutoff < most:
+        raise invalid("cutoff", f"must be between {least:.4g} and {most:.4g} for these times", cutoff)
+
+
+def _rate(t: Any) -> float:
+    """Return the samples per time of equal steps."""
+    return float((len(t) - 1) / (t[-1] - t[0]))
+
+
+def _filter(t: Any, frequency: float) -> np.ndarray:
+    """Return the sections of a Butterworth filter."""
+    from scipy.signal import butter
+
+    return np.asarray(butter(FILTER_ORDER, frequency, output="sos", fs=_rate(t)))
 
 
 def low_pass(t: Any, frequency: float, x: np.ndarray) -> np.ndarray:
-    """Return series (N, ...) filtered by a Butterworth filter, forward and backward, without delay."""
-    from scipy.signal import butter, sosfiltfilt
+    """Return series (N, ...) filtered forward and backward, without delay."""
+    from scipy.signal import sosfiltfilt
 
-    sections = butter(FILTER_ORDER, frequency, output="sos", fs=(len(t) - 1) / (t[-1] - t[0]))
-    return np.asarray(sosfiltfilt(sections, x, axis=0))
+    return np.asarray(sosfiltfilt(_filter(t, frequency), x, axis=0))
 
 
-def decimated(t: Any, cutoff: float) -> slice:
-    """Return the samples of filtered series at twice the frequency, without those that ends disturb."""
-    rate = (len(t) - 1) / (t[-1] - t[0])
-    end = int(np.ceil(ENDS_CYCLES * rate / cutoff))
-    return slice(end, len(t) - end, max(1, int(rate / (2 * cutoff))))
+def passed_noise(t: Any, frequency: float) -> float:
+    """Return the share of the standard deviation of white noise that passes the filter."""
+    from scipy.signal import sosfreqz
+
+    gain = np.abs(sosfreqz(_filter(t, frequency), FREQUENCIES)[1]) ** 2
+    return float(np.sqrt(np.mean(gain**2)))
+
+
+def within_ends(t: Any, cutoff: float, cycles: float, step: int = 1) -> slice:
+    """Return every `step`-th sample, without those of some cycles at either end."""
+    end = int(np.ceil(cycles * _rate(t) / cutoff))
+    return slice(end, len(t) - end, step)
+
+
+def independent(t: Any, cutoff: float) -> slice:
+    """Return the filtered samples at twice the frequency, without those that ends disturb."""
+    return within_ends(t, cutoff, EFFORT_CYCLES, max(1, int(_rate(t) / (2 * cutoff))))
