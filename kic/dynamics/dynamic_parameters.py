@@ -168,6 +168,12 @@ def pseudo_inertia(numbers: np.ndarray) -> np.ndarray:
     return J
 
 
+def ten_numbers(J: np.ndarray) -> np.ndarray:
+    """Return the ten numbers of a pseudo-inertia (4, 4)."""
+    inertia = np.trace(J[:3, :3]) * np.eye(3) - J[:3, :3]
+    return np.array([J[3, 3], *J[:3, 3], *inertia[TENSOR_ENTRIES]])
+
+
 def _laws(description: MechanismDescription) -> Iterator[Law]:
     """Yield the laws of all joints, distances, angles, springs and motors."""
     slides: dict[str, bool] = {}

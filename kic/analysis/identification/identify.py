@@ -31,6 +31,7 @@ from kic.dynamics.dynamic_parameters import (
     dynamic_parameters,
     parameters_with_value,
     pseudo_inertia,
+    ten_numbers,
     with_parameters,
 )
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, BaseParameters, Regressor
@@ -55,7 +56,7 @@ NOISE_RTOL, NOISE_MIN = 1e-15, 1e-100
 # fewest degrees of freedom of the residuals of an effort
 FREEDOM_MIN = 0.5
 # smallest radius of gyration of a consistent body, relative to the size of the mechanism
-GYRATION_RTOL = 3e-4
+GYRATION_RTOL = 1e-5
 # masses below this share of the largest count as such a mass
 SMALL_MASS_RTOL = 1e-3
 # weights of the distance from values that are not in the description, and from others if data contradict them
@@ -159,11 +160,11 @@ class Identification(Printable, Tabular):
     def consistent(self) -> np.ndarray:
         """Array (K,) of values of all parameters that real bodies can have, with the estimated combinations.
 
-        The pseudo-inertia of every body is positive definite, or as thin as in the description, and friction,
-        damping, stiffness and rotor inertias are not negative. Of all such values these are nearest to the
-        description: only combinations are measured. If no such values have the estimated combinations,
-        because of noise, these are the nearest in the metric of the covariance. It requires the solver
-        Clarabel.
+        The pseudo-inertia of every body is positive definite, or, if other numbers are known, as flat as they
+        make it, and friction, damping, stiffness and rotor inertias are not negative. Of all such values
+        these are nearest to the description: only combinations are measured. If no such values have the
+        estimated combinations, because of noise, these are the nearest in the metric of the covariance. It
+        requires the solver Clarabel.
         """
         return _consistent(self)
 
@@ -523,22 +524,28 @@ def _consistent(found: Identification) -> np.ndarray:
         elif key != "offset":
             signed.append(k)
     units = float(model_of(m).length) ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
-    masses = [scale[k] / units[i] for at in bodies.values() for i, k in at.items() if k in base.columns]
-    heaviest = max(masses, default=0.0) or 1.0
+    masses = {
+        body: max((scale[k] / units[i] for i, k in at.items() if k in base.columns), default=0.0)
+        for body, at in bodies.items()
+    }
+    heaviest = max(masses.values(), default=0.0) or 1.0
     A, h = [-np.eye(size)[signed]], [start[signed] / scale[signed]]
     for body, at in bodies.items():
         numbers, places = list(at), list(at.values())
         found_of = dynamic_parameters(tree, body)
         before = found_of.values - carried_numbers(m, body, found_of.points[body])
-        own = units * max(SMALL_MASS_RTOL * heaviest, before[0] if before[0] > 0 else heaviest)
+        own = units * max(SMALL_MASS_RTOL * heaviest, masses[body], np.nan_to_num(before[0], nan=heaviest))
         ten = before.copy()
         ten[numbers] = np.nan_to_num(before[numbers])
         if np.isnan(ten).any():
             raise _incomplete(body)
         scale[places] = own[numbers]
-        # a body that is thinner in the description may stay so
-        thin = np.linalg.eigvalsh(pseudo_inertia(before / own)).min() if np.isfinite(before).all() else 1.0
-        triangle = _triangle(min(GYRATION_RTOL**2, thin) if thin > -INERTIA_RTOL else GYRATION_RTOL**2)
+        margin = GYRATION_RTOL**2
+        if len(at) < len(INERTIAL) and np.isfinite(before).all():
+            # its other numbers may make it thinner, or flat up to rounding
+            thin = float(np.linalg.eigvalsh(pseudo_inertia(before / own)).min())
+            margin = min(margin, thin) if thin > -INERTIA_RTOL else margin
+        triangle = _triangle(margin)
         block = np.zeros((len(triangle), size))
         block[:, places] = -triangle[:, numbers]
         A.append(block)
@@ -557,17 +564,34 @@ def _consistent(found: Identification) -> np.ndarray:
         sigma = found.sigma
         root = np.linalg.cholesky(found.covariance / np.outer(sigma, sigma))
         W, r = np.linalg.solve(root, B / sigma[:, None]), np.linalg.solve(root, left / sigma)
-        largest = np.abs(W).max()
-        W, r = W / largest, r / largest
+        largest, zero = np.abs(W).max(), np.zeros((size, len(r)))
+        # further unknowns W z − r, whose squares are minimized
         nearest = replace(
-            program, cost=-W.T @ r, square=W.T @ W + DISTANCE_WEIGHT * weights,
-            E=np.zeros((0, size)), e=np.zeros(0),
-        )  # fmt: skip
+            program,
+            cost=np.zeros(size + len(r)),
+            E=np.hstack([W / largest, -np.eye(len(r))]),
+            e=r / largest,
+            A=np.hstack([program.A, np.zeros((len(program.h), len(r)))]),
+            square=np.block([[DISTANCE_WEIGHT * weights, zero], [zero.T, np.eye(len(r))]]),
+        )
         try:
-            z = conic_programs.solve(nearest)[0]
+            z = conic_programs.solve(nearest)[0][:size]
         except SingularError:
             raise _incomplete(*bodies) from None
-    return start + scale * z
+    x = start + scale * z
+    for body, at in bodies.items():
+        if len(at) == len(INERTIAL):
+            places = [at[k] for k in range(len(INERTIAL))]
+            carried = carried_numbers(m, body, dynamic_parameters(tree, body).points[body])
+            x[places] = carried + _definite((x[places] - carried) / scale[places]) * scale[places]
+    return x
+
+
+def _definite(numbers: np.ndarray) -> np.ndarray:
+    """Return ten numbers with a positive definite pseudo-inertia, which differ by rounding of the solver."""
+    values, axes = np.linalg.eigh(pseudo_inertia(numbers))
+    J = axes * np.maximum(values, GYRATION_RTOL**2 * max(numbers[0], GYRATION_RTOL)) @ axes.T
+    return ten_numbers(J)
 
 
 def _incomplete(*bodies: str) -> InertiaError:

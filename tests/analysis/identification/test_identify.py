@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from raising import raises
 
 import kic
-from kic.dynamics.dynamic_parameters import pseudo_inertia, with_parameters
+from kic.dynamics.dynamic_parameters import pseudo_inertia, ten_numbers, with_parameters
 from kic.numerics.conic_programs import Program, solve
 from kic.numerics.tables import read_columns
 from kic.ui.cli.main import main
@@ -294,12 +294,6 @@ def test_inconsistent_estimates_have_the_nearest_consistent_values() -> None:
     assert all(np.linalg.eigvalsh(pseudo_inertia(found.consistent[k : k + 10])).min() > 0 for k in (0, 10))
 
 
-def ten_numbers(J: np.ndarray) -> np.ndarray:
-    """Return the ten numbers of a pseudo-inertia."""
-    I = np.trace(J[:3, :3]) * np.eye(3) - J[:3, :3]
-    return np.array([J[3, 3], *J[:3, 3], *np.diagonal(I), I[0, 1], I[0, 2], I[1, 2]])
-
-
 def test_pseudo_inertia_is_the_second_moment_of_mass() -> None:
     rng = np.random.default_rng(0)
     masses, places = rng.uniform(size=9), rng.normal(size=(9, 3))
@@ -407,3 +401,117 @@ def test_semidefinite_program() -> None:
     found[rows, columns] = found[columns, rows] = solve(program)[0] / scale
     values, vectors = np.linalg.eigh(B)
     assert_allclose(found, vectors * np.maximum(values, 0.0) @ vectors.T, atol=1e-6)
+
+
+def test_ends_of_filtered_motions_are_left_out() -> None:
+    """Of exact data that do not begin or end at rest, little more remains than the filter bends."""
+    m = kic.load("puma560")
+    t, *motion = series(3001, 6)
+    motion[0] = motion[0] + m.at().value(list(m.coordinates))
+    effort = m.path(motion[0]).inverse_dynamics(*motion[1:])
+    data = {"t": t} | dict(zip(m.coordinates, motion[0].T, strict=True))
+    data |= {f"{n}.effort": x for n, x in zip(m.coordinates, effort.T, strict=True)}
+    found = m.identify(data, cutoff=8.0)
+    assert (found.noise < 1e-4 * np.abs(effort).max(axis=0)).all()
+    assert np.abs(found.residual[:3]).max() < 1e-4 * np.abs(effort).max()
+    assert_allclose(found.values, found.base.values, 1e-2, 1e-3)
+
+
+def test_angles_in_order_of_time_have_no_jumps() -> None:
+    """An encoder that begins again turns a geared joint, or a spring, on."""
+    m = kic.load("geared-five-bar")
+    t, *motion = crank(400)
+    motion[0] = motion[0] + m.at().value("A")
+    effort = m.path({"A": motion[0][:, 0]}).inverse_dynamics(*motion[1:])
+    motion[0] = motion[0] % (2 * np.pi)
+    found = m.identify(measured(m, ("A",), motion) | {"t": t, "A.effort": effort[:, 0]})
+    assert_allclose(found.values, found.base.values, 1e-8, 1e-9)
+
+
+def test_given_noise_is_that_before_the_filter() -> None:
+    m, data, values = four_bar_bench(0.0, count=4001)
+    rng, z = np.random.default_rng(1), []
+    for _ in range(10):
+        noisy = data | {"A.effort": data["A.effort"] + rng.normal(0.0, 0.02, 4001)}
+        found = m.identify(noisy, FRICTION, cutoff=20.0, noise={"A": 0.02})
+        z.append((found.values - found.base.matrix @ values) / found.sigma)
+        assert found.freedom == np.inf
+    assert 0.6 < np.std(z) < 1.5
+
+
+def test_torques_of_some_motors() -> None:
+    """Of a differential all torques are needed; rotors are asked for with their torques."""
+    first = kic.Motor("M1", ("shoulder", "elbow"), ratios=(10.0, 5.0), inertia=1e-2)
+    second = kic.Motor("M2", ("shoulder", "elbow"), ratios=(10.0, -5.0), damping=0.1)
+    m = kic.load("horn-two-link").replace(motors=(first, second))
+    _, *motion = series(60, 2)
+    c = m.at(motion[0])
+    effort = c.inverse_dynamics(*motion[1:], motors=True)
+    torque = np.linalg.solve(np.array([[10.0, 10.0], [5.0, -5.0]]), effort.T)
+    data = measured(m, m.coordinates, motion)
+    torques = {"M1.torque": torque[0], "M2.torque": torque[1]}
+    found = m.identify(data | torques, ["link2", "M1.inertia", "M2.damping"])
+    assert_allclose(found.values, found.base.values, 1e-9, 1e-10)
+    assert found.mechanism["M1"].inertia == pytest.approx(0.01)
+    with raises(kic.InputError, key="measurements", got="M1"):
+        m.identify(data | {"M1.torque": torque[0], "elbow.effort": effort[:, 1]})
+    with raises(kic.InputError, key="measurements", names=("M1.inertia",)):
+        m.identify(data | {"elbow.effort": effort[:, 1]}, "M1.inertia")
+
+
+def test_units_of_data_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    m, data, values = four_bar_bench(0.0)
+    frame = pandas.DataFrame(data | {"A": np.rad2deg(data["A"])})
+    frame.attrs["units"] = {"A": "deg"}
+    found = m.identify(frame, FRICTION)
+    assert_allclose(found.values, found.base.matrix @ values, 1e-9, 1e-10)
+
+
+def test_loads_from_a_start() -> None:
+    """Forces of the description are known, also from a given start."""
+    m = kic.load("four-bar").add(kic.Force("push", "tip", (1.0, 2.0, 0.0)))
+    _, *motion = crank(100)
+    effort = m.path({"A": motion[0][:, 0]}).inverse_dynamics(*motion[1:])
+    data = measured(m, ("A",), motion) | {"A.effort": effort[:, 0]}
+    found = m.identify(data, near=m.at({"A": 0.1}))
+    assert_allclose(found.values, found.base.values, 1e-8, 1e-9)
+    for load in ([[0.0, 0.0, 0.0]] * 99, [0.0, 0.0], "x", np.zeros((1, 3))):
+        with raises(kic.InputError, key="applied['push']"):
+            m.identify(data, applied={"push": load})
+
+
+@pytest.mark.parametrize(
+    "of", [["crank.m", "A.friction"], "coupler.m", ["coupler.mx", "A.friction"], ["A.offset", "A.stiffness"]]
+)
+def test_consistent_single_parameters(of: Any) -> None:
+    """Also of a body that is flat in the description, whose other numbers stay."""
+    m, data, _ = four_bar_bench(1e-3)
+    found = m.identify(data, of)
+    assert_allclose(found.base.matrix @ found.consistent, found.values, 1e-6, 1e-9)
+    assert found.mechanism.total_mass == pytest.approx(m.total_mass, rel=0.1)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.1, 3.0])
+def test_bodies_with_point_masses_stay_real(noise: float) -> None:
+    """The body without its point mass has a positive definite pseudo-inertia, also with much noise."""
+    m = kic.load("four-bar").replace("tip", mass=0.5)
+    _, *motion = crank(100)
+    effort = m.path({"A": motion[0][:, 0]}).inverse_dynamics(*motion[1:])[:, 0]
+    effort = effort + np.random.default_rng(1).normal(0.0, noise, 100)
+    found = m.identify(measured(m, ("A",), motion) | {"A.effort": effort})
+    made = found.mechanism
+    assert made["tip"].mass == 0.5
+    assert all(body.mass > 0 and np.linalg.eigvalsh(body.inertia).min() > 0 for body in made.bodies)
+
+
+def test_fewer_samples_than_combinations() -> None:
+    """Several efforts of a sample are as many equations."""
+    m = kic.load("panda")
+    _, *motion = series(43, 7)
+    motion[0] = motion[0] + m.at().value(list(m.coordinates))
+    effort = m.path(motion[0]).inverse_dynamics(*motion[1:])
+    efforts = {f"{n}.effort": x for n, x in zip(m.coordinates, effort.T, strict=True)}
+    found = m.identify(measured(m, m.coordinates, motion) | efforts)
+    assert len(found.values) == 43
+    assert_allclose(found.values, found.base.values, 1e-6, 1e-7)
