@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kic.analysis.identification.consistency import consistent_values
 from kic.analysis.identification.measurements import (
     CURRENT,
     EFFORT,
@@ -23,22 +24,16 @@ from kic.analysis.identification.measurements import (
     passed_noise,
     within_ends,
 )
-from kic.description.parts import INERTIA_RTOL
 from kic.description.units import effort_unit
 from kic.dynamics.dynamic_parameters import (
-    INERTIAL,
-    carried_numbers,
     dynamic_parameters,
     parameters_with_value,
-    pseudo_inertia,
-    ten_numbers,
     with_parameters,
 )
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, BaseParameters, Regressor
 from kic.errors import InertiaError, InputError, SingularError, invalid, unknown
 from kic.mechanism.configuration import Configuration, flat_states, model_of
 from kic.mechanism.mechanism import Mechanism
-from kic.numerics import conic_programs
 from kic.numerics.arguments import instance, mapping, names_of, positive
 from kic.numerics.arrays import real_array, vector
 from kic.numerics.display import Printable, Summary
@@ -55,12 +50,6 @@ WEIGHTINGS_MAX, NOISE_CHANGE_RTOL = 20, 1e-6
 NOISE_RTOL, NOISE_MIN = 1e-15, 1e-100
 # fewest degrees of freedom of the residuals of an effort
 FREEDOM_MIN = 0.5
-# smallest radius of gyration of a consistent body, relative to the size of the mechanism
-GYRATION_RTOL = 1e-5
-# masses below this share of the largest count as such a mass
-SMALL_MASS_RTOL = 1e-3
-# weights of the distance from values that are not in the description, and from others if data contradict them
-UNKNOWN_WEIGHT, DISTANCE_WEIGHT = 1e-3, 1e-9
 # longest words of a combination in the summary
 LABEL_MAX = 58
 # correlation of successive residuals above which intervals are too narrow
@@ -166,7 +155,8 @@ class Identification(Printable, Tabular):
         estimated combinations, because of noise, these are the nearest in the metric of the covariance. It
         requires the solver Clarabel.
         """
-        return _consistent(self)
+        model = model_of(self.description)
+        return consistent_values(model, self.base, self.values, self.covariance)
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -429,12 +419,12 @@ class _Motion:
         return self.path.regressor(*self.rates, of=of, wrt=self.wrt).select(self.acting)
 
     def known(self, asked: tuple[str, ...], applied: Mapping[str, Any] | None) -> np.ndarray:
-        """Return the efforts (N, E) of all parameters that are not asked for, and of forces and moments."""
+        """Return the efforts (N, E) of all other parameters, and of forces and moments."""
         m, model = self.mechanism, model_of(self.mechanism)
         silent = {motor.name for motor in m.motors}.difference(self.motors)
         if idle := tuple(name for name in asked if name.rpartition(".")[0] in silent):
             raise InputError(
-                "`measurements` must have the current or torque of a motor whose parameters are asked for, "
+                "`measurements` must have the current or torque of a motor whose parameters are found, "
                 f"got none for {', '.join(idle)}. Add a column, or name numbers of its joint.",
                 key="measurements",
                 names=idle,
@@ -504,112 +494,3 @@ def _weighted_least_squares(
             break
     root = np.linalg.inv(top) / unit[:, None]
     return x, root @ root.T, sizes
-
-
-def _consistent(found: Identification) -> np.ndarray:
-    """Return values (K,) with positive definite pseudo-inertias; see `Identification.consistent`.
-
-    The unknowns are differences from the description, in units of the mechanism.
-    """
-    m, base, names = found.description, found.base, found.parameters
-    tree, size = model_of(m).tree, len(names)
-    known = dynamic_parameters(tree, names).values
-    start, scale = np.nan_to_num(known), np.ones(size)
-    scale[base.columns] = np.where(found.values != 0, np.abs(found.values), 1.0)
-    bodies: dict[str, dict[int, int]] = {}  # places of parameters by those among the ten numbers
-    signed = []
-    for k, (part, _, key) in enumerate(name.rpartition(".") for name in names):
-        if part in tree.frame:
-            bodies.setdefault(part, {})[INERTIAL.index(key)] = k
-        elif key != "offset":
-            signed.append(k)
-    units = float(model_of(m).length) ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
-    masses = {
-        body: max((scale[k] / units[i] for i, k in at.items() if k in base.columns), default=0.0)
-        for body, at in bodies.items()
-    }
-    heaviest = max(masses.values(), default=0.0) or 1.0
-    A, h = [-np.eye(size)[signed]], [start[signed] / scale[signed]]
-    for body, at in bodies.items():
-        numbers, places = list(at), list(at.values())
-        found_of = dynamic_parameters(tree, body)
-        before = found_of.values - carried_numbers(m, body, found_of.points[body])
-        own = units * max(SMALL_MASS_RTOL * heaviest, masses[body], np.nan_to_num(before[0], nan=heaviest))
-        ten = before.copy()
-        ten[numbers] = np.nan_to_num(before[numbers])
-        if np.isnan(ten).any():
-            raise _incomplete(body)
-        scale[places] = own[numbers]
-        margin = GYRATION_RTOL**2
-        if len(at) < len(INERTIAL) and np.isfinite(before).all():
-            # its other numbers may make it thinner, or flat up to rounding
-            thin = float(np.linalg.eigvalsh(pseudo_inertia(before / own)).min())
-            margin = min(margin, thin) if thin > -INERTIA_RTOL else margin
-        triangle = _triangle(margin)
-        block = np.zeros((len(triangle), size))
-        block[:, places] = -triangle[:, numbers]
-        A.append(block)
-        h.append(triangle @ (ten / own))
-    weights = np.diag(np.where(np.isnan(known), UNKNOWN_WEIGHT, 1.0))
-    B, left = base.matrix * scale, found.values - base.matrix @ start
-    norms = np.linalg.norm(B, axis=1)
-    _, T = conic_programs.orthonormal_rows(B / norms[:, None], left / norms)
-    program = conic_programs.Program(
-        np.zeros(size), T @ (B / norms[:, None]), T @ (left / norms), np.concatenate(A), np.concatenate(h),
-        (1,) * len(signed), weights, (4,) * len(bodies),
-    )  # fmt: skip
-    try:
-        z = program.exact(conic_programs.solve(program)[0])
-    except SingularError:  # no such bodies
-        sigma = found.sigma
-        root = np.linalg.cholesky(found.covariance / np.outer(sigma, sigma))
-        W, r = np.linalg.solve(root, B / sigma[:, None]), np.linalg.solve(root, left / sigma)
-        largest, zero = np.abs(W).max(), np.zeros((size, len(r)))
-        # further unknowns W z − r, whose squares are minimized
-        nearest = replace(
-            program,
-            cost=np.zeros(size + len(r)),
-            E=np.hstack([W / largest, -np.eye(len(r))]),
-            e=r / largest,
-            A=np.hstack([program.A, np.zeros((len(program.h), len(r)))]),
-            square=np.block([[DISTANCE_WEIGHT * weights, zero], [zero.T, np.eye(len(r))]]),
-        )
-        try:
-            z = conic_programs.solve(nearest)[0][:size]
-        except SingularError:
-            raise _incomplete(*bodies) from None
-    x = start + scale * z
-    for body, at in bodies.items():
-        if len(at) == len(INERTIAL):
-            places = [at[k] for k in range(len(INERTIAL))]
-            carried = carried_numbers(m, body, dynamic_parameters(tree, body).points[body])
-            x[places] = carried + _definite((x[places] - carried) / scale[places]) * scale[places]
-    return x
-
-
-def _definite(numbers: np.ndarray) -> np.ndarray:
-    """Return ten numbers with a positive definite pseudo-inertia, which differ by rounding of the solver."""
-    values, axes = np.linalg.eigh(pseudo_inertia(numbers))
-    J = axes * np.maximum(values, GYRATION_RTOL**2 * max(numbers[0], GYRATION_RTOL)) @ axes.T
-    return ten_numbers(J)
-
-
-def _incomplete(*bodies: str) -> InertiaError:
-    """Return the error for bodies whose other numbers are unknown, or allow no consistent values."""
-    names = ", ".join(bodies)
-    return InertiaError(
-        f"Consistent values of {names} must be possible with the numbers of the description that were not "
-        f"asked for, but are not. Identify the bodies as a whole: name {names} in `of`.",
-        names=bodies,
-    )
-
-
-def _triangle(margin: float) -> np.ndarray:
-    """Return the upper triangle (10, 10) of the pseudo-inertia of unit numbers, as cone programs need it.
-
-    It is less than the pseudo-inertia by a share of the mass.
-    """
-    J = pseudo_inertia(np.eye(10))
-    J[0] -= margin * np.eye(4)
-    rows, columns = np.array([(i, j) for j in range(4) for i in range(j + 1)]).T
-    return (J[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))).T

@@ -123,7 +123,7 @@ def test_coordinates_without_measured_effort() -> None:
 
 
 def test_known_parameters_are_subtracted() -> None:
-    """What is not asked for has the values of the description: bodies, springs, friction, forces."""
+    """Other parameters have the values of the description: bodies, springs, friction, forces."""
     m = kic.load("four-bar").replace("A", damping=0.01, stiffness=0.3, rest=0.2, friction=0.05)
     m = m.add(kic.Force("push", "tip", (1.0, -2.0, 0.0)))
     t, *motion = crank()
@@ -440,7 +440,7 @@ def test_given_noise_is_that_before_the_filter() -> None:
 
 
 def test_torques_of_some_motors() -> None:
-    """Of a differential all torques are needed; rotors are asked for with their torques."""
+    """Of a differential all torques are needed; rotors are found with their torques."""
     first = kic.Motor("M1", ("shoulder", "elbow"), ratios=(10.0, 5.0), inertia=1e-2)
     second = kic.Motor("M2", ("shoulder", "elbow"), ratios=(10.0, -5.0), damping=0.1)
     m = kic.load("horn-two-link").replace(motors=(first, second))
