@@ -50,6 +50,7 @@ WORDS = {
         *(f"kic.Mechanism.{name}" for name in
           ("assembly_modes", "at", "find_equilibrium", "path", "simulate", "sweep", "track")),
         "kic.results.ExportedMap.to_polynomial", "kic.results.ExportedMap.to_table",
+        "kic.trajectory.exciting",
     ],
 }  # fmt: skip
 OPTIONS = {
