@@ -27,7 +27,12 @@ def condition(m: kic.Mechanism, go: kic.trajectory.Trajectory, wrt: Any = None) 
     ("name", "wrt", "limits"),
     [
         ("four-bar", None, {"rate_limits": 12.0}),
-        ("four-bar", ("D",), {"limits": {"D": (2.2, 2.9)}, "acceleration_limits": 30.0}),
+        pytest.param(
+            "four-bar",
+            ("D",),
+            {"limits": {"D": (2.3, 2.6)}, "acceleration_limits": 30.0, "points": 5},
+            marks=pytest.mark.slow,
+        ),
         ("horn-two-link", None, {"limits": {"shoulder": (-0.5, 2.0)}, "rate_limits": (3.0, 4.0)}),
     ],
 )
@@ -86,3 +91,29 @@ def test_start_beyond_the_reference_configuration() -> None:
     go = kic.trajectory.exciting(m, 1.0, near=near, limits=limits, rng=2)
     run = go.on(m, 50, near=near)
     assert_allclose(run.configuration[0].state, near.state, atol=1e-9)
+
+
+def test_start_at_a_limit() -> None:
+    """A parked robot moves to the middle of its limits."""
+    m = kic.load("horn-two-link").replace("elbow", damping=0.1)
+    limits = {"shoulder": (0.0, 2.0), "elbow": (-2.0, 2.0)}
+    q = kic.trajectory.exciting(m, 3.0, limits=limits)(np.linspace(0.0, 3.0, 20001)).q
+    assert q[:, 0].min() > -1e-12
+    assert q[:, 0].max() < 2.0
+    assert np.ptp(q[:, 0]) > 1.5
+
+
+def test_held_dimensions_stay() -> None:
+    m = kic.load("four-bar").vary("D.at.x")
+    assert kic.trajectory.exciting(m, 1.0, rate_limits=3.0).names == ("A",)
+
+
+@pytest.mark.slow
+def test_loops_that_do_not_close_at_the_limits() -> None:
+    """Motions reach a part of limits that are too wide for a loop."""
+    m = kic.load("four-bar")
+    near = m.at({"A": 2.0})
+    limits = {"D": (2.25, 3.2)}
+    go = kic.trajectory.exciting(m, 1.0, "coupler", wrt="D", limits=limits, near=near, points=5, rng=1)
+    q = go(np.linspace(0.0, 1.0, 50)).q
+    assert 2.25 < q.min() < q.max() < 3.0

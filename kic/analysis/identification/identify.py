@@ -24,6 +24,7 @@ from kic.analysis.identification.measurements import (
     passed_noise,
     within_ends,
 )
+from kic.description.description import held_coordinates
 from kic.description.units import effort_unit
 from kic.dynamics.dynamic_parameters import (
     dynamic_parameters,
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 # estimates of the noise of each effort, and their last relative change
 WEIGHTINGS_MAX, NOISE_CHANGE_RTOL = 20, 1e-6
-# noise below this share of an effort is rounding, and noise of efforts that are all zero
-NOISE_RTOL, NOISE_MIN = 1e-15, 1e-100
+# noise below this share of an effort is rounding; smallest share, relative to that of the noisiest effort
+NOISE_RTOL, NOISE_SHARE_MIN = 1e-15, 1e-6
 # fewest degrees of freedom of the residuals of an effort
 FREEDOM_MIN = 0.5
 # longest words of a combination in the summary
@@ -328,7 +329,7 @@ class _Motion:
         Configurations (N,).
     wrt : tuple of str
         Coordinates (M) of rates and accelerations.
-    rates : tuple of (N, M)
+    rates : (2, N, M)
         Rates and accelerations.
     acting, effort : tuple of str, (N, E)
         Coordinates whose efforts are known, and these.
@@ -339,9 +340,11 @@ class _Motion:
     ) -> None:
         self.mechanism = mechanism
         there = data.table[""]
+        held = held_coordinates(mechanism)
         names = mechanism.coordinates if wrt is None else names_of(wrt, "wrt", 1)
-        if wrt is None and not set(names) <= set(there):
-            names = tuple(there) or names
+        if wrt is None:
+            names = tuple(name for name in names if name in there or name not in held)
+            names = names if set(names) <= set(there) else tuple(there) or names
         if not names:
             raise InputError(f"'{mechanism.name}' must move to be identified, but has no coordinates.")
         data.require("values of coordinates", names, there)
@@ -354,27 +357,31 @@ class _Motion:
             cut = within_ends(data.t, cutoff, MOTION_CYCLES)
             data.keep(cut)
             series, self.kept = series[..., cut], self.kept[cut]
-        values, rates, accelerations = series.transpose(1, 2, 0)
+        values, *rates = series.transpose(1, 2, 0)
         efforts = self._efforts(data)
         data.require("an effort", () if efforts else [f"{name}.{EFFORT}" for name in names], ())
         self.path = mechanism.path(dict(zip(names, values.T, strict=True)), near=near)
         self.effort = np.stack(list(efforts.values()), axis=1)
-        self.acting, self.wrt, self.rates = tuple(efforts), names, (rates, accelerations)
-        if set(efforts) <= set(names):
+        # held dimensions are coordinates at rest
+        self.wrt = labels = model_of(mechanism).transfer_for(names).labels
+        self.acting, self.rates = tuple(efforts), np.zeros((2, len(values), len(labels)))
+        self.rates[..., [labels.index(name) for name in names]] = rates
+        if set(efforts) <= set(labels):
             return
-        if len(efforts) < mechanism.dof:
+        if len(efforts) < len(names):
             raise InputError(
                 f"`measurements` must have efforts of the coordinates {', '.join(names)}, or of as many rows "
-                f"as the {mechanism.dof} degrees of freedom, got those of {', '.join(efforts)}. Measure the "
+                f"as the {len(names)} degrees of freedom, got those of {', '.join(efforts)}. Measure the "
                 "positions of these, and name them in `wrt`.",
                 key="measurements",
                 got=tuple(efforts),
             )
-        if len(efforts) == mechanism.dof:
-            moved = self.path.motion(list(efforts), *self.rates, wrt=names)
-            self.wrt, self.rates = tuple(efforts), (moved[1], moved[2])
+        if len(efforts) == len(labels):
+            moved = self.path.motion(list(efforts), *self.rates, wrt=labels)
+            self.wrt, self.rates = tuple(efforts), np.stack(moved[1:3])
         else:
-            G = self.path.coefficients(list(efforts), order=1, wrt=names).G
+            G = self.path.coefficients(list(efforts), order=1, wrt=labels).G
+            G = G[..., [labels.index(name) for name in names]]
             self.effort, self.acting = np.einsum("npm,np->nm", G, self.effort), names
 
     def _complete(self, data: Columns, names: tuple[str, ...], cutoff: float | None) -> np.ndarray:
@@ -471,17 +478,17 @@ def _weighted_least_squares(
     if N * E <= R:
         rule = f"must have more efforts of samples than the {R} combinations of parameters"
         raise invalid("measurements", rule, N * E, "Measure longer, or name fewer parameters.")
-    unit = np.linalg.norm(Y, axis=(0, 1))
-    floor = NOISE_RTOL * np.abs(effort).max(axis=0)
-    floor = np.where(floor > 0, floor, floor.max() or NOISE_MIN)
+    peak = np.abs(effort).max(axis=0)
+    peak = np.where(peak > 0, peak, peak.max() or 1.0)
     sizes = np.ones(E) if noise is None else noise
     for _ in range(WEIGHTINGS_MAX):
-        Q, top = np.linalg.qr((Y / np.where(unit > 0, unit, 1.0) / sizes[:, None]).reshape(-1, R))
-        diagonal = np.abs(np.diagonal(top))
-        if diagonal.min() <= RANK_RTOL * diagonal.max():
+        A = (Y / sizes[:, None]).reshape(-1, R)
+        unit = np.linalg.norm(A, axis=0)
+        Q, top = np.linalg.qr(A / np.where(unit > 0, unit, 1.0))
+        if np.abs(np.diagonal(top)).min() <= RANK_RTOL:
             raise SingularError(
-                f"Filtered samples must determine {R} combinations of parameters, but these {N} do not. Give "
-                "a larger `cutoff`, or longer measurements."
+                f"Samples must determine {R} combinations of parameters, but these {N} do not. Give longer "
+                "measurements, or a larger `cutoff` if there is one."
             )
         x = np.linalg.solve(top, Q.T @ (effort / sizes).ravel()) / unit
         if noise is not None:
@@ -489,7 +496,8 @@ def _weighted_least_squares(
         last, left = sizes, N - (Q**2).reshape(N, E, R).sum(axis=(0, 2))
         if left.min() < FREEDOM_MIN:
             raise invalid("measurements", "must have more samples to estimate noise", N, "Give `noise`.")
-        sizes = np.maximum(np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(left), floor)
+        sizes = np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(left)
+        sizes = np.maximum(sizes, peak * max(NOISE_SHARE_MIN * (sizes / peak).max(), NOISE_RTOL))
         if (np.abs(sizes - last) <= NOISE_CHANGE_RTOL * sizes).all():
             break
     root = np.linalg.inv(top) / unit[:, None]

@@ -31,6 +31,7 @@ MOTION_CYCLES, EFFORT_CYCLES, CYCLES_MIN = 1.0, 2.0, 10.0
 # frequencies at which the gain of the filter is averaged
 FREQUENCIES = 8192
 SPLINE_DEGREE = 5
+TURN = 2 * np.pi
 
 
 class Columns:
@@ -116,13 +117,11 @@ class Columns:
     def series(self, name: str, frequency: float | None) -> list[np.ndarray]:
         """Return values, rates and accelerations (N,) of a row, low-passed at a frequency if it is given.
 
-        What is not measured is differentiated by splines. Angles in the order of time have no jumps: an
-        encoder may begin again at zero.
+        What is not measured is differentiated by splines.
         """
         parts: list[Any] = [self.table[key].get(name) for key in MOTION]
-        ordered = self.t is not None and bool((np.diff(self.t) > 0).all())
-        if ordered and row_unit(self.mechanism, name) == "rad":
-            parts[0] = np.unwrap(parts[0])
+        if self.t is not None and row_unit(self.mechanism, name) == "rad":
+            parts[0] = _without_jumps(self.t, *parts[:2]) if frequency is None else np.unwrap(parts[0])
         if frequency is None:
             missing = [f"{name}.{key}" for key in MOTION[1:] if name not in self.table[key]]
             self.require("rates and accelerations, or `cutoff` to differentiate values", missing, ())
@@ -134,6 +133,20 @@ class Columns:
             if parts[k] is None:
                 parts[k] = make_interp_spline(self.t, parts[k - 1], SPLINE_DEGREE)(self.t, 1)
         return parts
+
+
+def _without_jumps(t: np.ndarray, angle: np.ndarray, rate: np.ndarray | None) -> np.ndarray:
+    """Return angles (N,) of an encoder that begins again at zero, without its jumps by whole turns.
+
+    A jump is told by the rate between samples in the order of time, where this is less than half a turn.
+    """
+    steps = np.diff(t)
+    if rate is None or not (steps > 0).all():
+        return angle
+    expected = (rate[1:] + rate[:-1]) / 2 * steps
+    turns = np.round((np.diff(angle) - expected) / TURN)
+    fast = np.maximum(np.abs(rate[1:]), np.abs(rate[:-1])) * steps >= TURN / 2
+    return angle - TURN * np.cumsum([0.0, *np.where(fast, 0.0, turns)])
 
 
 def _raw_columns(measurements: Any) -> dict[str, Any]:
@@ -220,4 +233,4 @@ def within_ends(t: Any, cutoff: float, cycles: float, step: int = 1) -> slice:
 
 def independent(t: Any, cutoff: float) -> slice:
     """Return the filtered samples at twice the frequency, without those that ends disturb."""
-    return within_ends(t, cutoff, EFFORT_CYCLES, max(1, int(_rate(t) / (2 * cutoff))))
+    return within_ends(t, cutoff, EFFORT_CYCLES, int(np.ceil(_rate(t) / (2 * cutoff))))

@@ -515,3 +515,52 @@ def test_fewer_samples_than_combinations() -> None:
     found = m.identify(measured(m, m.coordinates, motion) | efforts)
     assert len(found.values) == 43
     assert_allclose(found.values, found.base.values, 1e-6, 1e-7)
+
+
+def test_times_do_not_change_samples_apart() -> None:
+    """Random configurations keep their angles; only rates tell that an encoder began again."""
+    m = kic.load("horn-two-link").replace("shoulder", stiffness=5.0)
+    rng = np.random.default_rng(0)
+    motion = rng.uniform(-3.0, 3.0, (60, 2)), rng.normal(size=(60, 2)), 3 * rng.normal(size=(60, 2))
+    effort = m.at(motion[0]).inverse_dynamics(*motion[1:])
+    data = measured(m, m.coordinates, motion)
+    data |= {f"{n}.effort": x for n, x in zip(m.coordinates, effort.T, strict=True)}
+    for t in (60.0 * np.arange(60), np.arange(60)[::-1]):
+        found = m.identify(data | {"t": t})
+        assert_allclose(found.values, found.base.values, 1e-9, 1e-9)
+
+
+def test_one_effort_without_noise() -> None:
+    """An exact effort has a large weight, and the others still count."""
+    m = kic.load("horn-two-link")
+    _, *motion = series(200, 2)
+    effort = m.at(motion[0]).inverse_dynamics(*motion[1:])
+    effort[:, 0] += np.random.default_rng(1).normal(0.0, 0.01, 200)
+    efforts = {f"{n}.effort": x for n, x in zip(m.coordinates, effort.T, strict=True)}
+    found = m.identify(measured(m, m.coordinates, motion) | efforts)
+    assert found.noise[0] == pytest.approx(0.01, rel=0.2)
+    assert found.noise[1] < 1e-6
+    assert np.abs((found.values - found.base.values) / found.sigma).max() < 5
+
+
+def test_held_dimensions_stay() -> None:
+    m, data, values = four_bar_bench(0.0)
+    found = m.vary("D.at.x").identify(data, FRICTION)
+    assert found.efforts == ("A",)
+    assert_allclose(found.values, found.base.matrix @ values, 1e-9, 1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cutoff", [20.0, 84.0])
+def test_intervals_of_filtered_samples(cutoff: float) -> None:
+    """Samples are not taken more densely than the filter leaves them independent."""
+    m = kic.load("horn-two-link")
+    t, *motion = series(3001, 2)
+    exact = m.at(motion[0]).inverse_dynamics(*motion[1:])
+    data, rng, z = measured(m, m.coordinates, motion) | {"t": t}, np.random.default_rng(0), []
+    for _ in range(40):
+        effort = exact + rng.normal(0.0, 0.5, exact.shape)
+        efforts = {f"{n}.effort": x for n, x in zip(m.coordinates, effort.T, strict=True)}
+        found = m.identify(data | efforts, cutoff=cutoff)
+        z.append((found.values - found.base.values) / found.sigma)
+    assert 0.8 < np.std(z) < 1.25
