@@ -20,7 +20,7 @@ from kic.trajectory.splines import spline
 from kic.trajectory.trajectory import Trajectory
 
 # random motions, of which the best is improved, first ones, and evaluations for each of its unknowns
-TRIALS, FIRST_TRIALS, EVALUATIONS_MAX = 20, 4, 20
+TRIALS, FIRST_TRIALS, EVALUATIONS_PER_UNKNOWN = 20, 4, 20
 # shares of the limits that are tried, the next one if no motion closes the loops
 SHARES = 1.0, 0.5, 0.25, 0.125
 # samples between points, and for limits; share of a limit that is reached, for peaks between samples
@@ -214,7 +214,7 @@ class _Search:
                 key="limits",
             )
         trials += [(cost(x), x) for x in random.normal(size=(TRIALS - FIRST_TRIALS, size))]
-        options = {"maxfun": EVALUATIONS_MAX * size, "eps": DIFFERENCE}
+        options = {"maxfun": EVALUATIONS_PER_UNKNOWN * size, "eps": DIFFERENCE}
         start = min(trials, key=itemgetter(0))[1]
         return self.points(minimize(cost, start, method="L-BFGS-B", options=options).x)
 
