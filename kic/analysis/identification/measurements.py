@@ -138,7 +138,7 @@ class Columns:
 def _without_jumps(t: np.ndarray, angle: np.ndarray, rate: np.ndarray | None) -> np.ndarray:
     """Return angles (N,) of an encoder that begins again at zero, without its jumps by whole turns.
 
-    A jump is told by the rate between samples in the order of time, where this is less than half a turn.
+    The rate between samples in the order of time shows a jump, where it turns by less than half a turn.
     """
     steps = np.diff(t)
     if rate is None or not (steps > 0).all():
