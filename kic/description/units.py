@@ -40,7 +40,11 @@ _MEASURED |= {
     for name, size in (("rad", 1.0), ("mrad", 1e-3), ("deg", tau / 360), ("°", tau / 360), ("rev", tau))
 }
 _MEASURED |= {"rpm": (tau / 60, (0, 0, -1, 0)), "J": (1.0, (2, 1, -2, 0))}
-_MEASURED |= {"A": (1.0, (0, 0, 0, 1)), "mA": (1e-3, (0, 0, 0, 1)), "1": (1.0, (0, 0, 0, 0))}
+_MEASURED |= {"A": (1.0, (0, 0, 0, 1)), "mA": (1e-3, (0, 0, 0, 1))}
+# signs of products and powers, in the form that is read
+_PLAIN = str.maketrans(
+    {"·": " ", "⋅": " ", "*": " ", "^": "", "¹": "1", "²": "2", "³": "3", "⁻": "-", "−": "-"}
+)
 # relative difference of unit sizes that counts as equal; typed factors have ten digits
 _SIZE_RTOL = 1e-9
 # angles of a configuration beyond two turns, and below ten turns in degrees, may be meant in degrees
@@ -225,19 +229,17 @@ def unit_ratio(name: str, unit: str, target: str) -> float:
 
 def _measured(unit: str) -> tuple[float, np.ndarray] | None:
     """Return the size of a unit in SI, and its powers of length, mass, time and current; None if unknown."""
-    size, powers, sign = 1.0, np.zeros(4, int), 1
-    for part in re.split(r"([/·⋅* ])", unit.replace("^", "").replace("−", "-")):
-        if part == "/":
-            sign = -1
-        found = re.fullmatch(r"(.*?)([²³]|-?\d)?", part)
-        if part.strip("/·⋅* ") and found:
-            name, power = found[1] or part, {"": 1, "²": 2, "³": 3}.get(found[2] or "") or int(found[2])
+    size, powers = 1.0, np.zeros(4, int)
+    for k, group in enumerate(unit.translate(_PLAIN).split("/")):
+        for word in group.split():
+            name, power = re.fullmatch(r"(.*?)(-?\d)?", word).groups()  # type: ignore[union-attr]
             parts = [name] if name in _MEASURED else _two_units(name)
-            if not parts or (part[0].isdigit() and part != "1"):
+            if not parts and word != "1":
                 return None
-            for one in parts:
-                size *= _MEASURED[one][0] ** (sign * power)
-                powers += sign * power * np.array(_MEASURED[one][1])
+            exponent = int(power or 1) * (-1 if k else 1)
+            for part in parts:
+                size *= _MEASURED[part][0] ** exponent
+                powers += exponent * np.array(_MEASURED[part][1])
     return size, powers
 
 

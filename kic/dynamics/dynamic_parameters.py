@@ -260,8 +260,8 @@ def parameters_with_value(tree: Tree, motors: Iterable[str]) -> tuple[str, ...]:
 def with_parameters(description: D, values: Mapping[str, float]) -> D:
     """Return a description with other values of some parameters; others of these bodies must have a value.
 
-    A constant effort is the rest of a joint or spring with stiffness; it is left out of joints without one,
-    which have no field for it.
+    A constant effort becomes the rest of a joint or spring with stiffness; a joint without stiffness has no
+    field for it.
     """
     laws, points = {law.name: law for law in _laws(description)}, moment_points(description)
     fields: dict[str, dict[str, Any]] = {}
@@ -278,7 +278,7 @@ def with_parameters(description: D, values: Mapping[str, float]) -> D:
         if own[0]:
             fields[body.name]["com"] = tuple((about + arm).tolist())
     value: Any
-    for name in values.keys() & laws.keys():
+    for name in (name for name in values if name in laws):
         law, key = laws[name], laws[name].key
         part: Any = find_part(description, law.part)
         if isinstance(part, Measure):

@@ -104,9 +104,10 @@ def exciting(
     """
     instance("mechanism", mechanism, Mechanism)
     model, count = model_of(mechanism), integer("points", points, 4)
-    labels = model.transfer_for(wrt if wrt is None else names_of(wrt, "wrt", 1)).labels
-    given, held = () if wrt is None else names_of(wrt), held_coordinates(model.description)
-    names = tuple(name for name in labels if name in given or name not in held)
+    wrt, of = wrt if wrt is None else names_of(wrt, "wrt", 1), of if of is None else names_of(of, least=1)
+    labels, held = model.transfer_for(wrt).labels, held_coordinates(model.description)
+    names = tuple(name for name in labels if name in (wrt or ()) or name not in held)
+    moving = [labels.index(name) for name in names]
     if not names:
         raise InputError(f"'{mechanism.name}' must move to be identified, but has no coordinates.")
     start = mechanism.at() if near is None else instance("near", near, Configuration)
@@ -128,7 +129,7 @@ def exciting(
         nonlocal columns
         q, qd, qdd = search.motion(x)
         rates = np.zeros((2, len(q), len(labels)))
-        rates[..., [labels.index(name) for name in names]] = qd, qdd
+        rates[..., moving] = qd, qdd
         try:
             path = mechanism.path(dict(zip(names, q.T, strict=True)), near=begin)
             r = path.regressor(*rates, of=of, wrt=wrt)
@@ -200,7 +201,8 @@ class _Search:
         from scipy.optimize import minimize
 
         size = (len(self.times) - 2) * len(self.q0)
-        for self.share in SHARES:
+        for share in SHARES:
+            self.share = share
             trials = [(cost(x), x) for x in random.normal(size=(FIRST_TRIALS, size))]
             if min(trials, key=itemgetter(0))[0] < UNREACHED:
                 break

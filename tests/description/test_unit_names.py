@@ -105,6 +105,8 @@ MEASURED = [
     ("lbf in", "N m", 0.45359237 * 9.80665 * 0.0254),
     ("mA", "A", 1e-3),
     ("ms", "s", 1e-3),
+    ("deg·s⁻¹", "rad/s", 0.017453292519943295),
+    ("s-1", "rad/s", 1.0),
     ("lb", "lb", 1.0),
 ]
 
@@ -115,7 +117,8 @@ def test_units_of_measurements(unit: str, target: str, ratio: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "target"), [("m", "rad"), ("N", "N m"), ("rad", "rad/s"), ("lb", "kg"), ("foo", "m"), ("A", "")]
+    ("unit", "target"),
+    [("m", "rad"), ("N", "N m"), ("rad", "rad/s"), ("lb", "kg"), ("foo", "m"), ("A", ""), ("10 N m", "N m")],
 )
 def test_units_of_another_kind_are_refused(unit: str, target: str) -> None:
     with raises(kic.InputError, key="A.effort", got=unit):

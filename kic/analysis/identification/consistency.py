@@ -64,7 +64,9 @@ def consistent_values(
     try:
         return unknowns.values(conic_programs.solve(nearest)[0][:size])
     except SingularError:
-        raise _incomplete(unknowns.bodies) from None
+        if partly := {body: at for body, at in unknowns.bodies.items() if len(at) < len(INERTIAL)}:
+            raise _incomplete(partly) from None
+        raise
 
 
 class _Unknowns:
@@ -85,7 +87,7 @@ class _Unknowns:
     """
 
     def __init__(self, model: CompiledModel, base: BaseParameters, values: np.ndarray) -> None:
-        self.model, tree, size = model, model.tree, len(base.parameters)
+        tree, size = model.tree, len(base.parameters)
         known = dynamic_parameters(tree, base.parameters).values
         self.given, self.start, self.scale = np.isfinite(known), np.nan_to_num(known), np.ones(size)
         self.scale[base.columns] = np.where(values != 0, np.abs(values), 1.0)
@@ -103,12 +105,16 @@ class _Unknowns:
             for body, at in self.bodies.items()
         }
         A, h = [-np.eye(size)[signed]], [self.start[signed] / self.scale[signed]]
+        self._carried = {}
         for body, at in self.bodies.items():
             numbers, places = list(at), list(at.values())
-            ten, heaviest = self.alone(body), max(masses.values()) or 1.0
+            whole, heaviest = dynamic_parameters(tree, body), max(masses.values()) or 1.0
+            carried = self._carried[body] = carried_numbers(model.description, body, whole.points[body])
+            ten = whole.values - carried
             unit = units * max(SMALL_MASS_RTOL * heaviest, masses[body], np.nan_to_num(ten[0], nan=heaviest))
             triangle = _triangle(self._margin(ten / unit, whole=len(at) == len(INERTIAL)))
             ten[numbers] = np.nan_to_num(ten[numbers])
+            self.start[places] = (carried + ten)[numbers]
             if np.isnan(ten).any():
                 raise _incomplete({body: at})
             self.scale[places] = unit[numbers]
@@ -117,11 +123,6 @@ class _Unknowns:
             A.append(block)
             h.append(triangle @ (ten / unit))
         self.A, self.h = np.concatenate(A), np.concatenate(h)
-
-    def alone(self, body: str) -> np.ndarray:
-        """Return the ten numbers of a body in the description, without point masses."""
-        found = dynamic_parameters(self.model.tree, body)
-        return found.values - carried_numbers(self.model.description, body, found.points[body])
 
     def _margin(self, ten: np.ndarray, whole: bool) -> float:
         """Return the smallest eigenvalue of a pseudo-inertia of unit mass.
@@ -140,7 +141,7 @@ class _Unknowns:
         for body, at in self.bodies.items():
             if len(at) == len(INERTIAL):
                 places = [at[k] for k in range(len(INERTIAL))]
-                carried, unit = self.start[places] - np.nan_to_num(self.alone(body)), self.scale[places]
+                carried, unit = self._carried[body], self.scale[places]
                 x[places] = carried + unit * _definite((x[places] - carried) / unit)
         return x
 

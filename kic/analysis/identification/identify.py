@@ -73,7 +73,7 @@ class Identification(Printable, Tabular):
     efforts : tuple of str
         Names of the E measured efforts.
     noise : (E,) ndarray
-        Their standard deviations.
+        Their standard deviations, after filters.
     effort, residual : (N, E) ndarray
         Efforts of these parameters, which are the measured ones less known efforts, and their difference from
         the estimated ones; filtered if `cutoff` was given.
@@ -253,8 +253,8 @@ def identify(
     cutoff : float, optional
         Frequency, in cycles per time, that contains the motion. Values are low-passed at twice this
         frequency, without delay, and differentiated where rates or accelerations are not measured. Efforts
-        and regressor are low-passed at this frequency and sampled at twice its rate. It needs "t" in equal
-        steps.
+        and regressor are low-passed at this frequency, with at most two samples in each of its cycles. It
+        needs "t" in equal steps.
     gap_min : float
         Smallest gap of singular values, as in `Regressor.base`.
 
@@ -333,6 +333,10 @@ class _Motion:
         Rates and accelerations.
     acting, effort : tuple of str, (N, E)
         Coordinates whose efforts are known, and these.
+    motors : tuple of str
+        Motors with a measured current or torque.
+    samples, kept : int, (N,) int
+        Number of the measured samples, and those that remain.
     """
 
     def __init__(

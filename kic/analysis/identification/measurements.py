@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from math import tau
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ MOTION_CYCLES, EFFORT_CYCLES, CYCLES_MIN = 1.0, 2.0, 10.0
 # frequencies at which the gain of the filter is averaged
 FREQUENCIES = 8192
 SPLINE_DEGREE = 5
-TURN = 2 * np.pi
 
 
 class Columns:
@@ -88,7 +88,8 @@ class Columns:
         if key not in (RATE, ACCELERATION, EFFORT):
             row, key = name, ""
         if model_of(m).rows(row, 1).layout.rows.labels != (row,):
-            raise invalid("columns", "must be single rows", name)
+            remedy = f"The coordinates are {', '.join(m.coordinates)}."
+            raise invalid("columns", "must be single rows", name, remedy)
         if key == EFFORT:
             return row, key, effort_unit(m, row)
         return row, key, rate_unit(row_unit(m, row), m.units.time, MOTION.index(key))
@@ -117,7 +118,7 @@ class Columns:
     def series(self, name: str, frequency: float | None) -> list[np.ndarray]:
         """Return values, rates and accelerations (N,) of a row, low-passed at a frequency if it is given.
 
-        What is not measured is differentiated by splines.
+        Rates and accelerations that are not measured are derivatives of splines.
         """
         parts: list[Any] = [self.table[key].get(name) for key in MOTION]
         if self.t is not None and row_unit(self.mechanism, name) == "rad":
@@ -144,9 +145,9 @@ def _without_jumps(t: np.ndarray, angle: np.ndarray, rate: np.ndarray | None) ->
     if rate is None or not (steps > 0).all():
         return angle
     expected = (rate[1:] + rate[:-1]) / 2 * steps
-    turns = np.round((np.diff(angle) - expected) / TURN)
-    fast = np.maximum(np.abs(rate[1:]), np.abs(rate[:-1])) * steps >= TURN / 2
-    return angle - TURN * np.cumsum([0.0, *np.where(fast, 0.0, turns)])
+    turns = np.round((np.diff(angle) - expected) / tau)
+    fast = np.maximum(np.abs(rate[1:]), np.abs(rate[:-1])) * steps >= tau / 2
+    return angle - tau * np.cumsum([0.0, *np.where(fast, 0.0, turns)])
 
 
 def _raw_columns(measurements: Any) -> dict[str, Any]:
@@ -232,5 +233,5 @@ def within_ends(t: Any, cutoff: float, cycles: float, step: int = 1) -> slice:
 
 
 def independent(t: Any, cutoff: float) -> slice:
-    """Return the filtered samples at twice the frequency, without those that ends disturb."""
+    """Return filtered samples, at most two in a cycle of the frequency, without those that ends disturb."""
     return within_ends(t, cutoff, EFFORT_CYCLES, int(np.ceil(_rate(t) / (2 * cutoff))))

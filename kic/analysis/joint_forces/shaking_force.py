@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count as counting
+from math import tau
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +32,6 @@ TURN_STEP_ATOL, PERIOD_RTOL = 1e-6, 1e-6
 SMALL_RTOL = 1e-8
 # places of counterweights that are tried around each joint, and steps that improve them
 DIRECTIONS, COUNTERWEIGHT_STEPS_MAX = 72, 200
-TURN = 2 * np.pi
 # complex steps of first moments, for derivatives
 MOMENT_STEP = 1e-30
 MOMENT_STEPS = 1j * MOMENT_STEP * np.eye(3)
@@ -389,9 +389,9 @@ class Balance(Printable):
 def _one_turn(name: str, given: np.ndarray) -> np.ndarray:
     """Return the angles (N,) of one turn in equal steps, without a repeated end."""
     angle = np.unwrap(given) if given.ndim == 1 else np.zeros(0)
-    if len(angle) > 1 and abs(abs(angle[-1] - angle[0]) - TURN) < TURN_STEP_ATOL * TURN:
+    if len(angle) > 1 and abs(abs(angle[-1] - angle[0]) - tau) < TURN_STEP_ATOL * tau:
         angle = angle[:-1]
-    steps = np.abs(np.diff(angle)) * len(angle) / TURN
+    steps = np.abs(np.diff(angle)) * len(angle) / tau
     # written so that NaN fails
     if len(steps) < 2 or not np.abs(steps - 1).max() < TURN_STEP_ATOL * len(angle):
         span = f", from {given[0]:.4g} to {given[-1]:.4g}" if given.ndim == 1 and given.size else ""
@@ -447,9 +447,9 @@ def _directions(free: np.ndarray) -> np.ndarray:
     made = np.zeros((DIRECTIONS, 3))
     k = np.arange(DIRECTIONS)
     if free.sum() == 2:
-        made[:, free] = np.stack([np.cos(TURN * k / DIRECTIONS), np.sin(TURN * k / DIRECTIONS)], axis=1)
+        made[:, free] = np.stack([np.cos(tau * k / DIRECTIONS), np.sin(tau * k / DIRECTIONS)], axis=1)
     else:  # Fibonacci's sphere
-        height, angle = 1 - (2 * k + 1) / DIRECTIONS, TURN * k / ((1 + np.sqrt(5)) / 2)
+        height, angle = 1 - (2 * k + 1) / DIRECTIONS, tau * k / ((1 + np.sqrt(5)) / 2)
         flat = np.sqrt(1 - height**2)
         made[:] = np.stack([flat * np.cos(angle), flat * np.sin(angle), height], axis=1)
     return made

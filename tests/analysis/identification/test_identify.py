@@ -492,14 +492,16 @@ def test_consistent_single_parameters(of: Any) -> None:
     assert found.mechanism.total_mass == pytest.approx(m.total_mass, rel=0.1)
 
 
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("noise", [1e-4, 0.1, 3.0])
-def test_bodies_with_point_masses_stay_real(noise: float) -> None:
+def test_bodies_with_point_masses_stay_real(noise: float, known: bool) -> None:
     """The body without its point mass has a positive definite pseudo-inertia, also with much noise."""
     m = kic.load("four-bar").replace("tip", mass=0.5)
     _, *motion = crank(100)
     effort = m.path({"A": motion[0][:, 0]}).inverse_dynamics(*motion[1:])[:, 0]
     effort = effort + np.random.default_rng(1).normal(0.0, noise, 100)
-    found = m.identify(measured(m, ("A",), motion) | {"A.effort": effort})
+    asked = m if known else m.replace("coupler", mass=None, com=None, inertia=None)
+    found = asked.identify(measured(m, ("A",), motion) | {"A.effort": effort})
     made = found.mechanism
     assert made["tip"].mass == 0.5
     assert all(body.mass > 0 and np.linalg.eigvalsh(body.inertia).min() > 0 for body in made.bodies)
