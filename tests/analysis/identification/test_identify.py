@@ -412,8 +412,9 @@ def test_ends_of_filtered_motions_are_left_out() -> None:
     data = {"t": t} | dict(zip(m.coordinates, motion[0].T, strict=True))
     data |= {f"{n}.effort": x for n, x in zip(m.coordinates, effort.T, strict=True)}
     found = m.identify(data, cutoff=8.0)
-    assert (found.noise < 1e-4 * np.abs(effort).max(axis=0)).all()
-    assert np.abs(found.residual[:3]).max() < 1e-4 * np.abs(effort).max()
+    # 8e-6 and 4e-5; 4e-2 with the ends
+    assert (found.noise < 2e-4 * np.abs(effort).max(axis=0)).all()
+    assert np.abs(found.residual[:3]).max() < 1e-3 * np.abs(effort).max()
     assert_allclose(found.values, found.base.values, 1e-2, 1e-3)
 
 
