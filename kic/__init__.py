@@ -242,6 +242,7 @@ _METHODS = {
         "ui.report.page": "to_html",
     },
     "Mechanism": {
+        "analysis.identification.calibrate": "calibrate",
         "analysis.identification.identify": "identify",
         "analysis.linear.equilibrium": "find_equilibrium",
         "analysis.positions.assembly_modes": "assembly_modes",
@@ -267,6 +268,9 @@ _METHODS = {
     },
     "Mobility": {
         "mechanism.input_sets": "independent_sets",
+    },
+    "Calibration": {
+        "plotting.plots": "plot:plot_calibration",
     },
     "Identification": {
         "plotting.plots": "plot:plot_identification",

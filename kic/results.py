@@ -7,6 +7,7 @@ from kic import _import_name
 # as in kic/__init__.py
 # ruff: noqa: I001
 if TYPE_CHECKING:
+    from kic.analysis.identification.calibrate import Calibration as Calibration
     from kic.analysis.identification.identify import Identification as Identification
     from kic.analysis.joint_forces.joint_forces import JointForces as JointForces, Wrench as Wrench
     from kic.analysis.joint_forces.shaking_force import (
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from kic.ui.viewer.viewer import Viewer as Viewer
 
 _NAMES = {
+    "analysis.identification.calibrate": "Calibration",
     "analysis.identification.identify": "Identification",
     "analysis.joint_forces.joint_forces": "JointForces Wrench",
     "analysis.joint_forces.shaking_force": "Balance Harmonics ShakingForce",

@@ -397,6 +397,9 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
         "Mechanism.add": {"parts": [kic.Point("added", body, (0, 0, 0))]},
         "Mechanism.without": {"names": [tip]}, "part": body,
         "Mechanism.chain": {"tip": m.joints[0].bodies[1], "through": m.joints[0].name},
+        "Mechanism.calibrate": {
+            "dimensions": None, "offsets": of, "measurements": moved | {of[0]: t},
+        },
         "Mechanism.identify": {"of": f"{(*names, 'A')[0]}.damping", "measurements": columns, "cutoff": 5.0},
     }  # fmt: skip
     yield lambda: c, parts

@@ -297,6 +297,12 @@ def bench(m: kic.Mechanism) -> dict[str, np.ndarray]:
     return {"t": t, "A": 3 * t + np.sin(5 * t), "A.effort": effort}
 
 
+def poses(m: kic.Mechanism) -> dict[str, np.ndarray]:
+    """Return columns of measured positions of a crank and a rocker."""
+    A = np.linspace(0.0, 6.0, 30)
+    return {"A": A, "D": m.at({"A": A}).value("D") + 0.02 * np.sin(A) ** 3}
+
+
 # further questions, for one model each
 OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     "five-bar": {
@@ -318,6 +324,10 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
     },
     "four-bar": {
         "equilibrium": lambda s: {"phi": s.m.find_equilibrium(near=s.c).configuration._phi},
+        "calibrate": lambda s: parts(
+            s.m.calibrate(poses(s.m), ["coupler.length", "D.at.x"], offsets="D"),
+            "values covariance noise residual before",
+        ),
         "identify": lambda s: parts(s.m.identify(bench(s.m), cutoff=8.0), "values covariance noise residual"),
         "mobility/finite": lambda s: parts(s.m.mobility(s.c), "finite infinitesimal nearby"),
         "path": lambda s: parts(s.m.path({"A": np.linspace(1.0, 3.0, 9)}), "state"),

@@ -14,6 +14,7 @@ import pytest
 from questions import CASES, QUESTIONS, asked, random_arguments
 
 import kic
+from kic.analysis.identification.estimates import Estimates
 from kic.numerics.display import LINE_MAX, OneLine
 
 ROOT = Path(kic.__file__).parent
@@ -63,6 +64,7 @@ def results() -> Iterator[Any]:
         regressor,
         regressor.base(),
         arm.identify(moving, "link1.mx"),
+        bar.calibrate({"A": np.arange(6.0), "D": np.arange(6.0)}, offsets="D"),
         shaking,
         shaking.harmonics(2),
         shaking.balance("crank", radius=0.1),
@@ -96,7 +98,7 @@ def subclasses(kind: type) -> set[type]:
 
 
 def test_every_kind_of_result_is_here(made: dict[type, list[Any]]) -> None:
-    abstract = {OneLine, kic.numerics.display.Printable, kic.numerics.display.Batched}
+    abstract = {OneLine, kic.numerics.display.Printable, kic.numerics.display.Batched, Estimates}
     missing = {kind for kind in subclasses(OneLine) if "classics" not in kind.__module__} - abstract - {*made}
     assert not missing
 

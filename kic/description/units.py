@@ -190,11 +190,11 @@ def warn_of_degrees(description: MechanismDescription, rows: Iterable[str], valu
     """
     for k, row in enumerate(rows):
         column = values[..., k].real.ravel()
-        coupled = part_of(row) in description._coupled
-        if not column.size or coupled or row_unit(description, row) != "rad":
+        if not column.size or part_of(row) in description._coupled:
             continue
         largest = float(column[np.argmax(np.nan_to_num(np.abs(column)))])
-        if DEGREES_ANGLE_MIN < abs(largest) <= DEGREES_ANGLE_MAX and (2 * largest).is_integer():
+        degrees = DEGREES_ANGLE_MIN < abs(largest) <= DEGREES_ANGLE_MAX and (2 * largest).is_integer()
+        if degrees and row_unit(description, row) == "rad":
             note = turns_note(f"{row} = {largest:g}", largest, f"give np.deg2rad({largest:g})")
             frame, level = sys._getframe(), 1
             while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kic."):

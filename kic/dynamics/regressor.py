@@ -1,4 +1,4 @@
-"""Regressors of efforts, and the combinations of parameters that efforts determine."""
+"""Regressors of efforts, and the combinations of parameters that measurements determine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kic.numerics.display import Batched, Printable, Summary
 ZERO_RTOL = 1e-11
 # coefficients of unit columns below this are rounding
 COEFFICIENT_ATOL = 1e-9
-# smallest ratio of singular values that separates what efforts determine from rounding
+# smallest ratio of singular values that separates what measurements determine from rounding
 SINGULAR_GAP_MIN = 1e6
 # first threshold for the distance of a unit column from others, so that coefficients are moderate
 DISTANCE_MIN = 1e-2
@@ -29,7 +29,7 @@ _PREFERENCE = (9, 6, 7, 8, 0, 1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Printable):
-    """Combinations of parameters that efforts determine: B π, with T = Y[..., columns] B π.
+    """Combinations of parameters that measurements determine, such as efforts: B π, T = Y[..., columns] B π.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class BaseParameters(Printable):
     parameters : tuple of str
         Names of the K parameters.
     columns : (R,) ndarray
-        Columns of the regressor that belong to the combinations.
+        Columns of the regressor, or of another Jacobian, that belong to the combinations.
     matrix : (R, K) ndarray
         Coefficients B of the combinations.
     values : (R,) ndarray
@@ -50,7 +50,7 @@ class BaseParameters(Printable):
     singular_values : ndarray
         Singular values of the regressor with columns of unit norm.
     without_effect : tuple of str
-        Parameters without effect on the efforts of these motions.
+        Parameters without effect on what is measured.
     """
 
     _one_line = ("expressions", "gap")
@@ -228,36 +228,8 @@ class Regressor(Batched):
         if self.matrix.dtype != np.float64:
             raise invalid("matrix", "must hold real numbers", self.matrix.dtype)
         used, A = self._columns_with_effect()
-        norm = np.linalg.norm(A, axis=0)
-        _, R = np.linalg.qr(A / norm)
-        s = np.linalg.svd(R, compute_uv=False)
-        rank, gap = _rank(s, len(A))
-        if gap < gap_min:
-            raise SingularError(
-                f"Singular values of the regressor must have a gap of {gap_min:g}, got {gap:.1e} between "
-                f"{rank} and {rank + 1} of {len(used)} parameters. Give more motions, with faster and more "
-                "different ones, or a smaller `gap_min`; dimensions of loops that are rounded leave no gap.",
-                gap=gap,
-                singular_values=s,
-            )
-        chosen = _independent(R, rank, self._order(used, kept))
-        rest = np.setdiff1d(np.arange(len(used)), chosen)
-        Q, top = np.linalg.qr(R[:, chosen])
-        shares = np.linalg.solve(top, Q.T @ R[:, rest])
-        shares[np.abs(shares) < COEFFICIENT_ATOL] = 0.0
-        B = np.zeros((rank, len(self.parameters)))
-        B[np.arange(rank), used[chosen]] = 1.0
-        B[:, used[rest]] = shares * norm[rest] / norm[chosen][:, None]
-        return BaseParameters(
-            tuple(self._expression(row, k) for row, k in zip(B, used[chosen], strict=True)),
-            self.parameters,
-            used[chosen],
-            B,
-            np.where(B != 0, B * self.values, 0.0).sum(axis=1),  # values without effect may be NaN
-            gap,
-            s,
-            tuple(np.delete(self.parameters, used).tolist()),
-        )
+        order = self._order(used, kept)
+        return base_parameters(A, used, self.parameters, self.values, order, gap_min)
 
     def _columns_with_effect(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the columns that are not rounding, and their entries in all motions as rows of one unit."""
@@ -296,14 +268,75 @@ class Regressor(Batched):
 
         return sorted(range(len(used)), key=rank)
 
-    def _expression(self, row: np.ndarray, first: int) -> str:
-        """Return a combination in words."""
-        text = self.parameters[first]
-        for k in np.flatnonzero(row):
-            if k != first:
-                size = f"{abs(row[k]):.4g} "
-                text += f" {'−' if row[k] < 0 else '+'} {'' if size == '1 ' else size}{self.parameters[k]}"
-        return text
+
+def base_parameters(
+    A: np.ndarray,
+    used: np.ndarray,
+    parameters: tuple[str, ...],
+    values: np.ndarray,
+    order: list[int],
+    gap_min: float,
+) -> BaseParameters:
+    """Find the combinations of parameters that measurements determine, from their derivatives.
+
+    Parameters
+    ----------
+    A : (N, U) ndarray
+        Derivatives of N numbers of one unit by the parameters with effect.
+    used : (U,) ndarray
+        Places of these among the K parameters.
+    parameters, values : tuple of str, (K,) ndarray
+        Names and values of the parameters.
+    order : list of int
+        Columns of A, those first that are to begin a combination.
+    gap_min : float
+        Smallest gap of the singular values.
+
+    Raises
+    ------
+    SingularError
+        If the singular values decrease without such a gap.
+    """
+    norm = np.linalg.norm(A, axis=0)
+    _, R = np.linalg.qr(A / norm)
+    s = np.linalg.svd(R, compute_uv=False)
+    rank, gap = _rank(s, len(A))
+    if gap < gap_min:
+        raise SingularError(
+            f"Singular values must have a gap of {gap_min:g}, got {gap:.1e} between "
+            f"{rank} and {rank + 1} of {len(used)} parameters. Give more samples, with faster and more "
+            "different motions, or a smaller `gap_min`; dimensions of loops that are rounded leave no gap.",
+            gap=gap,
+            singular_values=s,
+        )
+    chosen = _independent(R, rank, order)
+    rest = np.setdiff1d(np.arange(len(used)), chosen)
+    Q, top = np.linalg.qr(R[:, chosen])
+    shares = np.linalg.solve(top, Q.T @ R[:, rest])
+    shares[np.abs(shares) < COEFFICIENT_ATOL] = 0.0
+    B = np.zeros((rank, len(parameters)))
+    B[np.arange(rank), used[chosen]] = 1.0
+    B[:, used[rest]] = shares * norm[rest] / norm[chosen][:, None]
+    return BaseParameters(
+        tuple(_expression(parameters, row, k) for row, k in zip(B, used[chosen], strict=True)),
+        parameters,
+        used[chosen],
+        B,
+        np.where(B != 0, B * values, 0.0).sum(axis=1),  # values without effect may be NaN
+        gap,
+        s,
+        tuple(np.delete(parameters, used).tolist()),
+    )
+
+
+def _expression(parameters: tuple[str, ...], row: np.ndarray, first: int) -> str:
+    """Return a combination in words."""
+    text = parameters[first]
+    for k in np.flatnonzero(row):
+        if k != first:
+            size = f"{abs(row[k]):.4g} "
+            text += f" {'−' if row[k] < 0 else '+'} {'' if size == '1 ' else size}{parameters[k]}"
+    return text
 
 
 def _rank(s: np.ndarray, height: int) -> tuple[int, float]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms
-from kic.description.description import KINDS, Part, given_names, reference_values
+from kic.description.description import KINDS, REFERENCES, Part, given_names, reference_values
 from kic.description.joint_types import JointType
 from kic.description.parts import Body, Frame, Joint, Measure, Point
 from kic.description.validation import GROUND, PARALLEL_ATOL, SIZE_MAX, check_name, part_of, split_row
@@ -154,10 +154,10 @@ def vary(
             )
     if not chosen:
         raise invalid("dimensions", "must contain at least one name", dimensions)
-    made = _with_dimensions(mechanism, chosen)
+    made = _with_shifts(mechanism, chosen)
     if made.dof != mechanism.dof + len(chosen):
         one = mechanism.dof + 1
-        stiff = [name for name in chosen if _with_dimensions(mechanism, {name: chosen[name]}).dof != one]
+        stiff = [name for name in chosen if _with_shifts(mechanism, {name: chosen[name]}).dof != one]
         raise SingularError(
             f"`dimensions` must leave the loops of '{mechanism.name}' closed, but these do not close with "
             f"other values of {', '.join(stiff or chosen)}. Leave them out, or combine them with others in a "
@@ -166,6 +166,29 @@ def vary(
             names=tuple(stiff or chosen),
         )
     return made
+
+
+def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
+    """Return a mechanism described with other values of dimensions, which `varied` has as coordinates."""
+    there, known = varied.lock(values), mechanism._parts
+    carriers = {joint.bodies for joint in there.joints if joint.name not in known}
+
+    def parts(kind: str) -> Iterator[Any]:
+        for part in getattr(mechanism, kind):
+            made: Any = there._parts[part.name]
+            if kind == "motors" or (kind == "couplings" and part.pitch_point is None):
+                made = part
+            elif kind in REFERENCES:
+                made = replace(made, **{REFERENCES[kind]: getattr(part, REFERENCES[kind])})
+            elif kind == "bodies" and part.mass != made.mass:
+                reached = [part.name]
+                reached += (outer for name in reached for inner, outer in carriers if inner == name)
+                carrier: Any = next(there[name] for name in reached if there[name].mass)
+                made = replace(carrier, name=part.name, at=made.at)
+            yield made
+
+    fields: dict[str, Any] = {kind: tuple(parts(kind)) for kind in KINDS}
+    return replace(mechanism, **fields)
 
 
 def dimensions_of(mechanism: Mechanism, part: Part) -> Iterator[tuple[str, _Dimension]]:
@@ -271,7 +294,7 @@ def _weighted(mechanism: Mechanism, name: Any, one: Any) -> _Dimension:
     return _Dimension(0.0, shifts)
 
 
-def _with_dimensions(mechanism: Mechanism, chosen: Mapping[str, _Dimension]) -> Mechanism:
+def _with_shifts(mechanism: Mechanism, chosen: Mapping[str, _Dimension]) -> Mechanism:
     """Return the mechanism with the slides and hinges of dimensions, and couplings between them."""
     new: dict[str, list[Any]] = {"bodies": [], "joints": [], "couplings": []}
     changed: dict[str, dict[str, Any]] = {}

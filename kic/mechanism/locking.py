@@ -386,11 +386,10 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
         raise InputError(message, key="values", coordinates=first) from error
     if found is None or found.batch:
         raise error or InputError("`values` must be single numbers, got a batch.", key="values")
-    state, tree = flat_states(found)[0], mechanism._model.tree
+    state = flat_states(found)[0]
     poses = displacements(Configuration(steady._model, (), state[None]))
     if steady is not mechanism:
-        values = {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in tree.columns}
-        state = state_at(tree, mechanism.at().state, values)
+        state = state_like(mechanism, mechanism, found)
     for name, value in spare.items():
         there = _turned(mechanism, poses, name) if name in turns else found.value(name)
         if not np.allclose(numbers(name, value), there, rtol=CONSISTENT_RTOL, atol=CONSISTENT_RTOL):
@@ -483,6 +482,17 @@ def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
         raise InputError("`values` must be single numbers, got a batch.", key="values")
     state = mechanism.prepare.position(wrt=tuple(values))(mechanism.at().state, np.array(given))
     return Configuration(mechanism._model, (), state[None])
+
+
+def state_like(other: Mechanism, mechanism: Mechanism, found: Configuration) -> np.ndarray:
+    """Return the state (S,) in another mechanism with the joints of one in a configuration.
+
+    Further joints of the other one stay as described.
+    """
+    tree, turns, poses = other._model.tree, _turns(mechanism), displacements(found)
+    own = {c for joint in mechanism.joints for c in joint.components} & {*tree.columns}
+    values = {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in own}
+    return state_at(tree, other.at().state, values)
 
 
 def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> float:

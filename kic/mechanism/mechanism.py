@@ -32,6 +32,7 @@ from kic.transfer.limits import Limits
 
 if TYPE_CHECKING:
     from kic.analysis import sensitivity as _sensitivity
+    from kic.analysis.identification import calibrate as _calibrate
     from kic.analysis.identification import identify as _identify
     from kic.analysis.linear import equilibrium as _equilibrium
     from kic.analysis.positions import assembly_modes as _assembly_modes
@@ -400,6 +401,7 @@ class Mechanism(Printable, MechanismDescription):
     if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
         add = _description.add
         assembly_modes = _assembly_modes.assembly_modes
+        calibrate = _calibrate.calibrate
         chain = _chains.chain
         close_loops = _assembly.close_loops
         draw = _draw.draw_reference

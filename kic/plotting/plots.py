@@ -18,10 +18,13 @@ PANEL_HEIGHT_MIN, NAME_HEIGHT, TIME_AXIS_HEIGHT = 1.15, 0.135, 0.45
 # values with a smaller relative range are constant up to round-off
 CONSTANT_RANGE_RTOL = 1e-9
 if TYPE_CHECKING:
+    from kic.analysis.identification.calibrate import Calibration
     from kic.analysis.identification.identify import Identification
 
 # standard deviations that contain 95 % of normal noise
 NOISE_95 = 1.96
+# most rows in a panel of residuals
+ROWS_MAX = 9
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 
@@ -226,6 +229,29 @@ def plot_identification(found: Identification, *, width: float = COLUMN) -> Pict
     if found.t is None:
         return draw_plots(np.arange(len(found.effort)), panels, "", width=width, abscissa="sample")
     return draw_plots(found.t, panels, m.units.time, width=width)
+
+
+def plot_calibration(found: Calibration, *, width: float = COLUMN) -> Picture:
+    """Plot the residuals of samples with the limits of 95 % of the noise, rows of the same limits together.
+
+    Parameters
+    ----------
+    width : float
+        Width in inches.
+
+    Returns
+    -------
+    Picture
+    """
+    panels, units = [], [row_unit(found.description, name) for name in found.rows]
+    kinds = [(x.tobytes(), unit) for x, unit in zip(found.deviation.T, units, strict=True)]
+    for kind in dict.fromkeys(kinds):
+        own = [k for k, other in enumerate(kinds) if other == kind]
+        for some in (own[i : i + ROWS_MAX] for i in range(0, len(own), ROWS_MAX)):
+            lines = {found.rows[k]: found.residual[:, k] for k in some}
+            limit = NOISE_95 * found.deviation[:, own[0]]
+            panels.append(Panel("residual", kind[1], {**lines, "95 %": limit, "−95 %": -limit}))
+    return draw_plots(found.samples, panels, "", width=width, abscissa="sample")
 
 
 def part_panels(

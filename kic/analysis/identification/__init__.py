@@ -1,1 +1,1 @@
-"""Parameters from measurements: masses, inertias, friction and springs."""
+"""Parameters and dimensions from measurements."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kic.analysis.identification.consistency import consistent_values
+from kic.analysis.identification.estimates import Estimates, weighted_least_squares
 from kic.analysis.identification.measurements import (
     CURRENT,
     EFFORT,
@@ -31,35 +32,27 @@ from kic.dynamics.dynamic_parameters import (
     parameters_with_value,
     with_parameters,
 )
-from kic.dynamics.regressor import SINGULAR_GAP_MIN, BaseParameters, Regressor
-from kic.errors import InertiaError, InputError, SingularError, invalid, unknown
+from kic.dynamics.regressor import SINGULAR_GAP_MIN, Regressor
+from kic.errors import InertiaError, InputError, invalid, unknown
 from kic.mechanism.configuration import Configuration, flat_states, model_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import instance, mapping, names_of, positive
 from kic.numerics.arrays import real_array, vector
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Summary
 from kic.numerics.registration import with_methods
-from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable
+from kic.numerics.tables import DataTable, TableAxis, Variable
 from kic.numerics.tolerances import RANK_RTOL
 
 if TYPE_CHECKING:
     from kic.plotting import plots as _plots
 
-# estimates of the noise of each effort, and their last relative change
-WEIGHTINGS_MAX, NOISE_CHANGE_RTOL = 20, 1e-6
-# noise below this share of an effort is rounding; smallest share, relative to that of the noisiest effort
-NOISE_RTOL, NOISE_SHARE_MIN = 1e-15, 1e-6
-# fewest degrees of freedom of the residuals of an effort
-FREEDOM_MIN = 0.5
-# longest words of a combination in the summary
-LABEL_MAX = 58
 # correlation of successive residuals above which intervals are too narrow
 CORRELATION_MAX = 0.3
 
 
 @with_methods
 @dataclass(frozen=True, eq=False, repr=False)
-class Identification(Printable, Tabular):
+class Identification(Estimates):
     """Combinations of parameters that measured motions and efforts determine, with their uncertainty.
 
     Attributes
@@ -70,21 +63,22 @@ class Identification(Printable, Tabular):
         Estimates of the combinations.
     covariance : (R, R) ndarray
         Covariance of the estimates.
-    efforts : tuple of str
-        Names of the E measured efforts.
     noise : (E,) ndarray
-        Their standard deviations, after filters.
-    effort, residual : (N, E) ndarray
-        Efforts of these parameters, which are the measured ones less known efforts, and their difference from
-        the estimated ones; filtered if `cutoff` was given.
-    t : (N,) ndarray or None
-        Times, if they were measured.
+        Standard deviations of the efforts, after filters.
+    residual : (N, E) ndarray
+        Efforts less the estimated ones; filtered if `cutoff` was given.
     freedom : float
         Degrees of freedom of the residuals; infinite with given noise.
     unused : tuple of str
         Columns of the measurements without use.
     description : Mechanism
         The mechanism before.
+    efforts : tuple of str
+        Names of the E measured efforts.
+    effort : (N, E) ndarray
+        Efforts of these parameters, which are the measured ones less known efforts.
+    t : (N,) ndarray or None
+        Times, if they were measured.
 
     Examples
     --------
@@ -100,27 +94,9 @@ class Identification(Printable, Tabular):
 
     _one_line = ("efforts", "noise")
 
-    base: BaseParameters
-    values: np.ndarray
-    covariance: np.ndarray
     efforts: tuple[str, ...]
-    noise: np.ndarray
     effort: np.ndarray
-    residual: np.ndarray
     t: np.ndarray | None
-    freedom: float
-    unused: tuple[str, ...]
-    description: Mechanism
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Tuple of the names of the K parameters."""
-        return self.base.parameters
-
-    @property
-    def sigma(self) -> np.ndarray:
-        """Array (R,) of the standard deviations of the estimates."""
-        return np.sqrt(np.diagonal(self.covariance))
 
     @property
     def correlation(self) -> np.ndarray:
@@ -128,23 +104,6 @@ class Identification(Printable, Tabular):
         size = (self.residual**2).sum(axis=0)
         products = (self.residual[1:] * self.residual[:-1]).sum(axis=0)
         return np.asarray(products / np.where(size > 0, size, 1.0))
-
-    def interval(self, level: float = 0.95) -> np.ndarray:
-        """Return confidence intervals (R, 2) of the estimates, by Student's distribution of `freedom`.
-
-        Examples
-        --------
-        >>> m = kic.load("horn-two-link")
-        >>> run = kic.trajectory.quintic([0.0, 0.0], [1.0, 2.0], duration=1.0).on(m, 50)
-        >>> m.identify(run.table([*m.coordinates, "efforts"])).interval(0.99).shape
-        (6, 2)
-        """
-        from scipy.special import stdtrit
-
-        if not (1 + (level := positive("level", level))) / 2 < 1:
-            raise invalid("level", "must be between 0 and 1", level)
-        half = stdtrit(self.freedom, (1 + level) / 2) * self.sigma
-        return np.stack([self.values - half, self.values + half], axis=1)
 
     @cached_property
     def consistent(self) -> np.ndarray:
@@ -179,25 +138,14 @@ class Identification(Printable, Tabular):
 
     def summary(self) -> Summary:
         """Return tables of the estimates with their 95 % intervals, and of the residuals."""
-        base, N, (low, high) = self.base, len(self.effort), self.interval().T
-        counts = f"{len(base)} combinations of {len(self.parameters)} parameters from {N} samples"
-        sheet = Summary(f"{self.description.name}: {counts} (gap {base.gap:.1e})")
-        rows = np.column_stack([self.values, (high - low) / 2, base.values])
-        texts = [x if len(x) <= LABEL_MAX else f"{x[: LABEL_MAX - 1]}…" for x in base.expressions]
-        sheet.matrix("estimates", texts, ["value", "± (95 %)", "description"], rows)
+        sheet, (low, high) = self._sheet("description", self.base.values), self.interval().T
         units = [f"{name} ({effort_unit(self.description, name)})" for name in self.efforts]
         size = np.linalg.norm(self.effort, axis=0)
         share = np.linalg.norm(self.residual, axis=0) / np.where(size > 0, size, 1.0)
         facts = np.column_stack([self.noise, 100 * share, self.correlation])
         sheet.matrix("residuals", units, ["noise", "% of effort", "correlation"], facts)
-        inside = [name for name, a, b in zip(base.expressions, low, high, strict=True) if a < 0 < b]
-        for what, names in (
-            ("without effect", base.without_effect),
-            ("not distinguished from zero", inside),
-            ("columns without use", self.unused),
-        ):
-            if names:
-                sheet.say(f"{what}: {', '.join(names)}")
+        inside = [name for name, a, b in zip(self.base.expressions, low, high, strict=True) if a < 0 < b]
+        self._say_names(sheet, {"not distinguished from zero": inside})
         signs = np.where(share > RANK_RTOL, self.correlation, 0.0)
         if (signs > CORRELATION_MAX).any():
             sheet.say(
@@ -314,10 +262,14 @@ def identify(
             raise invalid("noise", f"must have the keys {', '.join(motion.acting)}", tuple(given))
         sizes = vector("noise", [positive(f"noise[{n!r}]", given[n]) for n in motion.acting], len(given))
         sizes = sizes * (1.0 if cutoff is None else passed_noise(data.t, cutoff))
-    x, covariance, sizes = _weighted_least_squares(Y, rest, sizes)
-    left, freedom = rest - Y @ x, rest.size - len(x) if noise is None else np.inf
-    found = (base, x, covariance, motion.acting, sizes, rest, left, t, freedom, tuple(data.unused), mechanism)
-    return Identification(*found)
+    N, E, R = Y.shape
+    if N * E <= R:
+        rule = f"must have more efforts of samples than the {R} combinations of parameters"
+        raise invalid("measurements", rule, N * E, "Measure longer, or name fewer parameters.")
+    x, covariance, sizes = weighted_least_squares(Y, rest, np.abs(rest).max(axis=0), sizes)
+    left, freedom = rest - Y @ x, N * E - R if noise is None else np.inf
+    found = (base, x, covariance, sizes, left, freedom, tuple(data.unused), mechanism)
+    return Identification(*found, motion.acting, rest, t)
 
 
 class _Motion:
@@ -468,41 +420,3 @@ class _Motion:
             places = [self.wrt.index(name) for name in self.acting]
             effort = effort + c.inverse_dynamics(wrt=self.wrt, applied=known)[:, places]
         return effort
-
-
-def _weighted_least_squares(
-    Y: np.ndarray, effort: np.ndarray, noise: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return estimates (R,), their covariance, and the noise (E,) for efforts (N, E) = Y (N, E, R) x.
-
-    Without given noise, its size in each effort follows from the residuals, whose degrees of freedom are the
-    samples less the share of the estimates that this effort determines; estimates are repeated with it.
-    """
-    N, E, R = Y.shape
-    if N * E <= R:
-        rule = f"must have more efforts of samples than the {R} combinations of parameters"
-        raise invalid("measurements", rule, N * E, "Measure longer, or name fewer parameters.")
-    peak = np.abs(effort).max(axis=0)
-    peak = np.where(peak > 0, peak, peak.max() or 1.0)
-    sizes = np.ones(E) if noise is None else noise
-    for _ in range(WEIGHTINGS_MAX):
-        A = (Y / sizes[:, None]).reshape(-1, R)
-        unit = np.linalg.norm(A, axis=0)
-        Q, top = np.linalg.qr(A / np.where(unit > 0, unit, 1.0))
-        if np.abs(np.diagonal(top)).min() <= RANK_RTOL:
-            raise SingularError(
-                f"Samples must determine {R} combinations of parameters, but these {N} do not. Give longer "
-                "measurements, or a larger `cutoff` if there is one."
-            )
-        x = np.linalg.solve(top, Q.T @ (effort / sizes).ravel()) / unit
-        if noise is not None:
-            break
-        last, left = sizes, N - (Q**2).reshape(N, E, R).sum(axis=(0, 2))
-        if left.min() < FREEDOM_MIN:
-            raise invalid("measurements", "must have more samples to estimate noise", N, "Give `noise`.")
-        sizes = np.linalg.norm(effort - Y @ x, axis=0) / np.sqrt(left)
-        sizes = np.maximum(sizes, peak * max(NOISE_SHARE_MIN * (sizes / peak).max(), NOISE_RTOL))
-        if (np.abs(sizes - last) <= NOISE_CHANGE_RTOL * sizes).all():
-            break
-    root = np.linalg.inv(top) / unit[:, None]
-    return x, root @ root.T, sizes

@@ -18,7 +18,7 @@ from kic.ui.cli.check import check, schema
 from kic.ui.cli.completion import completion
 from kic.ui.cli.draw import draw
 from kic.ui.cli.export import export
-from kic.ui.cli.identify import identify
+from kic.ui.cli.identify import calibrate, identify
 from kic.ui.cli.linearize import linearize
 from kic.ui.cli.list_models import list_models
 from kic.ui.cli.mobility import mobility
@@ -208,6 +208,7 @@ for command in (
     report,
     draw,
     mobility,
+    calibrate,
     identify,
     assemblies,
     linearize,

@@ -109,8 +109,8 @@ def shell(*arguments, **environment):
 
 
 COMMANDS = (
-    "list", "report", "draw", "mobility", "identify", "assemblies", "linearize", "simulate", "view", "export",
-    "check", "schema", "warm-up", "completion",
+    "list", "report", "draw", "mobility", "calibrate", "identify", "assemblies", "linearize", "simulate",
+    "view", "export", "check", "schema", "warm-up", "completion",
 )  # fmt: skip
 
 
@@ -160,6 +160,11 @@ def test_examples_of_the_help_run(file, monkeypatch):
     np.savetxt(
         "bench.csv", np.transpose(list(bench.values())), header=",".join(bench), delimiter=",", comments=""
     )
+    A = np.linspace(0.0, 6.0, 30)
+    tip = kic.load("four-bar").at({"A": A}).value("tip")
+    poses = np.column_stack([np.rad2deg(A), 1000 * tip[:, :2]])
+    head = "A (deg),tip.x (mm),tip.y (mm)"
+    np.savetxt("poses.csv", poses, header=head, delimiter=",", comments="")
     text = run("--help") + "".join(run(command, "--help") for command in COMMANDS)
     lines = [line.strip().split("     ")[0] for line in text.splitlines() if line.startswith("    kic ")]
     assert len(lines) > 30
