@@ -23,8 +23,8 @@ from pathlib import Path
 VERBS = set(
     """
     accept accumulate add adjust align allocate allow animate append apply approximate arrange assemble assign attach
-    average balance begin bind bound bracket broadcast bring build cache call cancel carry cast center certify
-    change check choose clamp classify clear clip close collect combine compare compile complete compose compress
+    average balance begin bind bound bracket broadcast bring build cache calibrate call cancel carry cast center
+    certify change check choose clamp classify clear clip close collect combine compare compile complete compose compress
     compute concatenate configure connect continue contract convert coordinate copy correct count create cross cut
     damp decide decompose define delegate delete derive describe detect determine differentiate discard discretize
     display distribute divide do draw drop eliminate embed enforce ensure enter enumerate equilibrate escape
