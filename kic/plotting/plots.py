@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # standard deviations that contain 95 % of normal noise
 NOISE_95 = 1.96
 # most rows in a panel of residuals
-ROWS_MAX = 9
+PANEL_ROWS_MAX = 9
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 
@@ -247,7 +247,7 @@ def plot_calibration(found: Calibration, *, width: float = COLUMN) -> Picture:
     kinds = [(x.tobytes(), unit) for x, unit in zip(found.deviation.T, units, strict=True)]
     for kind in dict.fromkeys(kinds):
         own = [k for k, other in enumerate(kinds) if other == kind]
-        for some in (own[i : i + ROWS_MAX] for i in range(0, len(own), ROWS_MAX)):
+        for some in (own[i : i + PANEL_ROWS_MAX] for i in range(0, len(own), PANEL_ROWS_MAX)):
             lines = {found.rows[k]: found.residual[:, k] for k in some}
             limit = NOISE_95 * found.deviation[:, own[0]]
             panels.append(Panel("residual", kind[1], {**lines, "95 %": limit, "−95 %": -limit}))
