@@ -229,7 +229,11 @@ class Regressor(Batched):
             raise invalid("matrix", "must hold real numbers", self.matrix.dtype)
         used, A = self._columns_with_effect()
         order = self._order(used, kept)
-        return base_parameters(A, used, self.parameters, self.values, order, gap_min)
+        remedy = (
+            "Give more motions, with faster and more different ones, or a smaller `gap_min`; dimensions of "
+            "loops that are rounded leave no gap."
+        )
+        return base_parameters(A, used, self.parameters, self.values, order, gap_min, remedy)
 
     def _columns_with_effect(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the columns that are not rounding, and their entries in all motions as rows of one unit."""
@@ -276,6 +280,7 @@ def base_parameters(
     values: np.ndarray,
     order: list[int],
     gap_min: float,
+    remedy: str,
 ) -> BaseParameters:
     """Find the combinations of parameters that measurements determine, from their derivatives.
 
@@ -291,6 +296,8 @@ def base_parameters(
         Columns of A, those first that are to begin a combination.
     gap_min : float
         Smallest gap of the singular values.
+    remedy : str
+        Remedy of the error.
 
     Raises
     ------
@@ -304,8 +311,7 @@ def base_parameters(
     if gap < gap_min:
         raise SingularError(
             f"Singular values must have a gap of {gap_min:g}, got {gap:.1e} between "
-            f"{rank} and {rank + 1} of {len(used)} parameters. Give more samples, with faster and more "
-            "different motions, or a smaller `gap_min`; dimensions of loops that are rounded leave no gap.",
+            f"{rank} and {rank + 1} of {len(used)} parameters. {remedy}",
             gap=gap,
             singular_values=s,
         )

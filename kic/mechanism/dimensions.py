@@ -169,15 +169,23 @@ def vary(
 
 
 def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
-    """Return a mechanism described with other values of dimensions, which `varied` has as coordinates."""
+    """Return a mechanism described with other values of dimensions, which `varied` has as coordinates.
+
+    Couplings whose joints move are described by ratios.
+    """
     there, known = varied.lock(values), mechanism._parts
     carriers = {joint.bodies for joint in there.joints if joint.name not in known}
 
     def parts(kind: str) -> Iterator[Any]:
         for part in getattr(mechanism, kind):
             made: Any = there._parts[part.name]
-            if kind == "motors" or (kind == "couplings" and part.pitch_point is None):
+            if kind == "motors":
                 made = part
+            elif kind == "couplings":
+                names, ratios = zip(*mechanism._terms[part.name], strict=True)
+                others = dict.fromkeys(("gears", "belt", "pitch_point"))
+                still = part.pitch_point is None and varied._parts[part.name] == part
+                made = part if still else replace(part, joints=names, ratios=ratios, **others)
             elif kind in REFERENCES:
                 made = replace(made, **{REFERENCES[kind]: getattr(part, REFERENCES[kind])})
             elif kind == "bodies" and part.mass != made.mass:

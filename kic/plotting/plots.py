@@ -232,7 +232,7 @@ def plot_identification(found: Identification, *, width: float = COLUMN) -> Pict
 
 
 def plot_calibration(found: Calibration, *, width: float = COLUMN) -> Picture:
-    """Plot the residuals of samples with the limits of 95 % of the noise, rows of the same limits together.
+    """Plot the residuals of samples with the limits of 95 %, rows of the same noise in one panel.
 
     Parameters
     ----------
@@ -244,12 +244,12 @@ def plot_calibration(found: Calibration, *, width: float = COLUMN) -> Picture:
     Picture
     """
     panels, units = [], [row_unit(found.description, name) for name in found.rows]
-    kinds = [(x.tobytes(), unit) for x, unit in zip(found.deviation.T, units, strict=True)]
+    kinds = list(zip(found.noise.tolist(), units, strict=True))
     for kind in dict.fromkeys(kinds):
         own = [k for k, other in enumerate(kinds) if other == kind]
         for some in (own[i : i + PANEL_ROWS_MAX] for i in range(0, len(own), PANEL_ROWS_MAX)):
             lines = {found.rows[k]: found.residual[:, k] for k in some}
-            limit = NOISE_95 * found.deviation[:, own[0]]
+            limit = NOISE_95 * found.deviation[:, some].max(axis=1)
             panels.append(Panel("residual", kind[1], {**lines, "95 %": limit, "−95 %": -limit}))
     return draw_plots(found.samples, panels, "", width=width, abscissa="sample")
 

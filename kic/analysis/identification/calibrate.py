@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import pi, tau
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,20 @@ from kic.analysis.identification.estimates import (
     NOISE_CHANGE_RTOL,
     WEIGHTINGS_MAX,
     Estimates,
+    LeastSquares,
     weighted_least_squares,
 )
-from kic.analysis.identification.measurements import TIME, Columns
+from kic.analysis.identification.measurements import TIME, Columns, check_near, standard_deviations
 from kic.description.description import find_part, held_coordinates
-from kic.description.units import row_unit
+from kic.description.units import row_unit, warn_of_degrees
 from kic.description.validation import part_of
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, ZERO_RTOL, BaseParameters, base_parameters
-from kic.errors import InputError, SingularError, invalid, unknown
+from kic.errors import ConfigurationError, DegreesWarning, InputError, SingularError, invalid, unknown
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.dimensions import vary, with_dimensions
 from kic.mechanism.locking import state_like
 from kic.mechanism.mechanism import Mechanism
-from kic.numerics.arguments import at_least, instance, mapping, names_of, positive
+from kic.numerics.arguments import at_least, names_of
 from kic.numerics.display import Summary
 from kic.numerics.registration import with_methods
 from kic.numerics.tables import DataTable, TableAxis, Variable
@@ -36,10 +38,15 @@ if TYPE_CHECKING:
 
 # last relative step of the search, last relative change of its sum of squares, and its evaluations
 STEP_RTOL, COST_RTOL, SEARCH_EVALUATIONS_MAX = 1e-13, 1e-14, 200
-# residuals of this many standard deviations are named
-OUTLIER_SIGMA = 5.0
-# largest ratio of residuals to given noise that is not named
-NOISE_RATIO_MAX = 1.5
+# searches with more combinations, which have an effect at the estimates but not in the description, and the
+# largest standard deviation of their unknowns, in radians or relative to the mechanism
+REFITS_MAX, SIGMA_MAX = 3, 0.1
+# smallest share of the variance of a number that estimates leave to its residual
+LEFT_MIN = 1e-12
+# probability of remarks on correct samples
+REMARK_PROBABILITY = 0.01
+# smallest ratio of residuals to given noise, and of their noise to the size of rows, that are remarked on
+NOISE_RATIO_MIN, LARGE_NOISE_MIN = 1.1, 0.1
 
 
 @with_methods
@@ -59,8 +66,8 @@ class Calibration(Estimates):
         Standard deviations of the rows, one for rows of parts of the same kind and unit unless given.
     residual : (N, E) ndarray
         Measured rows less those of the measured coordinates; NaN in empty cells.
-    freedom : float
-        Degrees of freedom of the residuals; infinite with given noise.
+    freedom : (R,) ndarray
+        Degrees of freedom of the variances of the estimates; infinite with given noise.
     unused : tuple of str
         Columns of the measurements without use.
     description : Mechanism
@@ -68,13 +75,15 @@ class Calibration(Estimates):
     rows : tuple of str
         Names of the E measured rows besides coordinates.
     deviation : (N, E) ndarray
-        Standard deviations of the residuals, from `noise` and that of coordinates.
+        Standard deviations of the residuals: noise of rows and coordinates, less what the estimates follow.
+    noise_freedom : (E,) ndarray
+        Degrees of freedom of the noise.
     before : (N, E) ndarray
         Residuals of the description.
     samples : (N,) ndarray
         Places of these samples among the measured ones.
     dimensions : dict of str to float
-        Estimated dimensions; those that are not determined are as described.
+        Estimated dimensions; those in `undetermined` are as described.
     offsets : dict of str to float
         Estimated offsets of sensors, by the name of their row.
 
@@ -94,11 +103,17 @@ class Calibration(Estimates):
 
     rows: tuple[str, ...]
     deviation: np.ndarray
+    noise_freedom: np.ndarray
     before: np.ndarray
     samples: np.ndarray
     dimensions: dict[str, float]
     offsets: dict[str, float]
     _varied: Mechanism
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Tuple of the parameters that are as described: without effect, or other than the first ones."""
+        return tuple(np.delete(self.parameters, self.base.columns).tolist())
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -120,6 +135,19 @@ class Calibration(Estimates):
         axis = TableAxis("sample", self.samples.tolist())
         return DataTable(m.name, (axis,), tuple(made)).select(names)
 
+    def _probabilities(self, share: np.ndarray) -> np.ndarray:
+        """Return the probabilities (N, E) of larger residuals than these in standard deviations.
+
+        They follow from Student's distribution of residuals over the noise that the others show.
+        """
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest = np.maximum(self.noise_freedom - share**2, 0.0)
+            deleted = share * np.sqrt((self.noise_freedom - 1.0) / rest)
+            deleted = np.where(np.isinf(self.noise_freedom), share, deleted)
+            return np.asarray(2.0 * stdtr(self.noise_freedom - 1.0, -np.abs(deleted)))
+
     def root_mean_squares(self) -> tuple[np.ndarray, np.ndarray]:
         """Return root mean squares (E,) of the residuals before and after.
 
@@ -136,23 +164,33 @@ class Calibration(Estimates):
 
     def summary(self) -> Summary:
         """Return tables of the estimates with their 95 % intervals, and of the residuals."""
+        from scipy.special import chdtrc
+
         sheet = self._sheet("correction", self.values - self.base.values)
         units = [f"{name} ({row_unit(self.description, name)})" for name in self.rows]
         facts = np.column_stack([self.noise, *self.root_mean_squares()])
         sheet.matrix("residuals, root mean square", units, ["noise", "before", "after"], facts)
-        self._say_names(sheet, {})
-        share = np.nan_to_num(np.abs(self.residual / self.deviation))
-        ratio = np.sqrt((share**2).sum() / max(np.isfinite(self.residual).sum() - len(self.base), 1))
-        if np.isinf(self.freedom) and ratio > NOISE_RATIO_MAX:
+        rest = [name for name in self.undetermined if name not in self.base.without_effect]
+        self._say_names(sheet, {"as described, because not determined alone": rest})
+        share, count = self.residual / self.deviation, np.isfinite(self.residual).sum()
+        ratio, more = float(np.sqrt(np.nanmean(share**2))), count - len(self.base)
+        given = bool(np.isinf(self.noise_freedom).all())
+        if given and ratio > NOISE_RATIO_MIN and chdtrc(more, more * ratio**2) < REMARK_PROBABILITY:
             sheet.say(
                 f"Residuals are {ratio:.1f} times as large as their noise, so that the intervals are too "
                 "narrow: other dimensions differ, too, or the noise is larger."
             )
-        n, k = np.unravel_index(np.argmax(share), share.shape)
-        if share[n, k] > OUTLIER_SIGMA:
+        if (self.noise > LARGE_NOISE_MIN * _sizes(self.description, self.rows)).any():
             sheet.say(
-                f"Sample {self.samples[n]} has a residual of {share[n, k]:.1f} standard deviations in "
-                f"{self.rows[k]}; the estimates follow it if it is an error."
+                "Residuals are as large as the mechanism: samples are on other branches than the reference "
+                "configuration or `near`, or columns have other units."
+            )
+        probability = count * self._probabilities(share)
+        n, k = np.unravel_index(np.argmin(np.nan_to_num(probability, nan=1.0)), share.shape)
+        if probability[n, k] < REMARK_PROBABILITY:
+            sheet.say(
+                f"Sample {self.samples[n]} does not fit the others in {self.rows[k]} (probability "
+                f"{probability[n, k]:.1e}); leave it out if it is an error."
             )
         return sheet
 
@@ -217,9 +255,10 @@ def calibrate(
 
     Notes
     -----
-    Combinations are those to first order at the described dimensions. Dimensions that are not determined keep
-    their described values, and a combination then has that of the dimension that begins it. Noise of
-    coordinates is taken into account to first order. The reference for poses is the world: for another one,
+    Combinations are those to first order in the description, or at the estimates if more have an effect there
+    and are determined. The parameters `undetermined` are as described: estimates and intervals are those of
+    the machine with these values that measures the same. Noise of coordinates is taken into account to first
+    order. The reference for poses is the world: for another one,
     connect the base to ground by a fixed joint, and vary ``"J.at.base.x"`` and ``"J.axes.base.rx"``.
 
     Examples
@@ -235,32 +274,47 @@ def calibrate(
     (array([0.293, 0.477]), array([1.e-05, 4.e-05]))
     """
     data = Columns(mechanism, measurements, columns)
-    problem = _Calibration(mechanism, data, dimensions, offsets, wrt, near)
+    problem = _Calibration(mechanism, data, dimensions, offsets, wrt)
+    problem.start_near(near)
+    sizes = None if noise is None else standard_deviations(noise, problem.rows, problem.names)
     start = problem.at(problem.start)
-    base = problem.base(start, at_least("gap_min", gap_min, 1.0))
-    given = problem.noise(noise)
-    x, covariance, sizes, c = problem.solve(start, base.columns, given)
-    inputs = given[1] if given else np.zeros(len(problem.names))
-    deviation = np.sqrt(sizes**2 + ((problem.jacobian(c)[1] * inputs) ** 2).sum(axis=-1))
-    dims, shifts = np.split(x, [len(problem.dimensions)])
-    freedom = np.inf if noise is not None else np.isfinite(problem.measured).sum() - len(base)
+    base = problem.base(start, gap_min := at_least("gap_min", gap_min, 1.0))
+    found = problem.solve(problem.start, start, base.columns, sizes)
+    for _ in range(REFITS_MAX):
+        more = problem.base(found.configuration, gap_min)
+        if len(more) <= len(base) or not problem.are_determined(found, more.columns):
+            break
+        base = more
+        found = problem.solve(found.x, found.configuration, base.columns, sizes)
+    values, shifts = np.split(found.x, [len(problem.dimensions)])
     return Calibration(
-        base,
-        base.matrix @ x,
-        covariance,
-        sizes,
-        problem.residual(c, x),
-        float(freedom),
-        tuple(data.unused),
-        mechanism,
-        problem.rows,
-        deviation,
-        problem.residual(start, problem.start),
-        problem.samples,
-        dict(zip(problem.dimensions, dims.tolist(), strict=True)),
-        dict(zip(problem.offsets, shifts.tolist(), strict=True)),
-        problem.varied,
+        base=base,
+        values=base.matrix @ found.x,
+        covariance=found.estimates.covariance,
+        noise=found.estimates.noise,
+        residual=problem.residual(found.configuration, found.x),
+        freedom=found.estimates.freedom,
+        unused=tuple(data.unused),
+        description=mechanism,
+        rows=problem.rows,
+        deviation=problem.deviation(found, base.columns),
+        noise_freedom=found.estimates.noise_freedom,
+        before=problem.residual(start, problem.start),
+        samples=problem.samples,
+        dimensions=dict(zip(problem.dimensions, values.tolist(), strict=True)),
+        offsets=dict(zip(problem.offsets, shifts.tolist(), strict=True)),
+        _varied=problem.varied,
     )
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """Unknowns (K,), the configurations (N,), estimates of some unknowns, and noise of coordinates (M,)."""
+
+    x: np.ndarray
+    configuration: Configuration
+    estimates: LeastSquares
+    inputs: np.ndarray
 
 
 class _Calibration:
@@ -282,44 +336,19 @@ class _Calibration:
         Described dimensions, and offsets of zero.
     unit, row_size : (K,), (E,)
         Sizes of the unknowns and rows: 1 for angles, the size of the mechanism for lengths.
+    kinds : (E,) int
+        Numbers of rows of parts of one kind and unit.
     near : Configuration or None
         Configurations near the samples, the last accepted ones.
     """
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        data: Columns,
-        dimensions: Any,
-        offsets: Any,
-        wrt: Any,
-        near: Configuration | None,
-    ) -> None:
-        self.mechanism, there, held = mechanism, data.table[""], held_coordinates(mechanism)
-        names = mechanism.coordinates if wrt is None else names_of(wrt, "wrt", 1)
-        self.names = names = tuple(n for n in names if wrt is not None or n in there or n not in held)
-        if not names:
-            raise InputError(f"'{mechanism.name}' must move to be calibrated, but has no coordinates.")
-        data.require("values of coordinates", names, there)
-        self.rows = tuple(name for name in there if name not in names and np.isfinite(there[name]).any())
-        if not self.rows:
-            raise InputError(
-                f"`measurements` must have further rows than the coordinates {', '.join(names)}, such as "
-                "positions of points, got none. Add columns, or name them in `columns`.",
-                key="measurements",
-            )
-        others = [(key, table) for key, table in data.table.items() if key not in ("", TIME)]
-        data.unused += [f"{name}.{key}" for key, table in others for name in table]
-        data.unused += [name for name in there if name not in (*names, *self.rows)]
-        given, measured = (np.stack([there[n] for n in of], 1) for of in (names, self.rows))
-        self.samples = np.flatnonzero(np.isfinite(given).all(axis=1) & np.isfinite(measured).any(axis=1))
-        if not len(self.samples):
-            raise invalid("measurements", "must have at least one sample with all coordinates", 0)
-        self.given, self.measured = given[self.samples], measured[self.samples]
-        self.varied = mechanism if dimensions is None else vary(mechanism, dimensions)
-        self.dimensions = tuple(self.varied.coordinates[len(mechanism.coordinates) :])
+    def __init__(self, mechanism: Mechanism, data: Columns, dimensions: Any, offsets: Any, wrt: Any) -> None:
+        m = self.mechanism = mechanism
+        self._select(data, wrt)
+        self.varied = m if dimensions is None else vary(m, dimensions)
+        self.dimensions = tuple(self.varied.coordinates[len(m.coordinates) :])
         self.offsets = () if offsets is None else names_of(offsets, "offsets")
-        sensors = (*names, *self.rows)
+        sensors = (*self.names, *self.rows)
         for name in self.offsets:
             if self.offsets.count(name) > 1:
                 raise invalid("offsets", "must be distinct", name)
@@ -334,21 +363,46 @@ class _Calibration:
         self.parameters = (*self.dimensions, *(f"{name}.offset" for name in self.offsets))
         described = held_coordinates(self.varied)
         self.start = np.array([*(described[n] for n in self.dimensions), *[0.0] * len(self.offsets)])
-        length = float(model_of(mechanism).length)
-        size = {"rad": 1.0}
-        units = [row_unit(self.varied, name) for name in self.dimensions]
-        units += [row_unit(mechanism, name) for name in self.offsets]
-        self.unit = np.array([size.get(unit, length) for unit in units])
-        self.angles = np.array([row_unit(mechanism, name) == "rad" for name in self.rows])
-        self.row_size = np.where(self.angles, 1.0, length)
-        self.near: Any = None
-        if near is not None:
-            if instance("near", near, Configuration).batch:
-                raise invalid("near", "must be one configuration", near.batch)
-            if model_of(near).description != mechanism:
-                raise invalid("near", f"must be a configuration of '{mechanism.name}'", near.name)
-            state = state_like(self.varied, mechanism, near)
-            self.near = Configuration(model_of(self.varied), (), state[None])
+        self.unit = np.append(_sizes(self.varied, self.dimensions), _sizes(m, self.offsets))
+        self.angles, self.row_size = _angles(m, self.rows), _sizes(m, self.rows)
+        labels = [f"{type(find_part(m, part_of(name))).__name__} {row_unit(m, name)}" for name in self.rows]
+        self.kinds = np.unique(labels, return_inverse=True)[1]
+        self.near: Configuration | None = None
+
+    def _select(self, data: Columns, wrt: Any) -> None:
+        """Select the measured coordinates, other rows, and samples."""
+        m, there, held = self.mechanism, data.table[""], held_coordinates(self.mechanism)
+        names = m.coordinates if wrt is None else names_of(wrt, "wrt", 1)
+        self.names = names = tuple(n for n in names if wrt is not None or n in there or n not in held)
+        if not names:
+            raise InputError(f"'{m.name}' must move to be calibrated, but has no coordinates.")
+        data.require("values of coordinates", names, there)
+        whole = np.isfinite([there[n] for n in names]).all(axis=0)
+        self.rows = tuple(n for n in there if n not in names and np.isfinite(there[n][whole]).any())
+        others = [(key, table) for key, table in data.table.items() if key not in ("", TIME)]
+        data.unused += [f"{name}.{key}" for key, table in others for name in table]
+        data.unused += [name for name in there if name not in (*names, *self.rows)]
+        if not self.rows:
+            raise InputError(
+                f"`measurements` must have further rows than the coordinates {', '.join(names)}, such as "
+                "positions of points, with numbers in the same samples, got none. Add columns, or name them "
+                "in `columns`.",
+                key="measurements",
+            )
+        given, measured = (np.stack([there[n] for n in of], 1) for of in (names, self.rows))
+        self.samples = np.flatnonzero(whole & np.isfinite(measured).any(axis=1))
+        self.given, self.measured = given[self.samples], measured[self.samples]
+        warn_of_degrees(m, self.rows, np.nan_to_num(self.measured))
+
+    def start_near(self, near: Configuration | None) -> None:
+        """Start from a configuration of the mechanism."""
+        check_near(near)
+        if near is None:
+            return
+        if model_of(near).description != self.mechanism:
+            raise invalid("near", f"must be a configuration of '{self.mechanism.name}'", near.name)
+        state = state_like(self.varied, self.mechanism, near)
+        self.near = Configuration(model_of(self.varied), (), state[None])
 
     def at(self, x: np.ndarray, failures: Any = "raise") -> Configuration:
         """Return the configurations (N,) of the measured coordinates for unknowns (K,)."""
@@ -358,7 +412,22 @@ class _Calibration:
             name: self.given[:, k] - over.get(name, 0.0) for k, name in enumerate(self.names)
         }
         values |= zip(self.dimensions, dims.tolist(), strict=True)
-        return self.varied.at(values, near=self.near, failures=failures)
+        try:
+            return self.varied.at(values, near=self.near, failures=failures)
+        except ConfigurationError as error:
+            places, (reason, *_) = self._places(np.ravel(error.failed)), error.reasons
+            raise ConfigurationError(
+                f"`measurements` must have coordinates that '{self.mechanism.name}' can have as described, "
+                f"got others in {places}: {reason}. Leave these samples out, name other coordinates in "
+                "`wrt`, or give a configuration `near` them.",
+                key="measurements",
+                failed=error.failed,
+            ) from error
+
+    def _places(self, members: Any) -> str:
+        """Return the places of members of the samples in words."""
+        chosen = self.samples[members].tolist()
+        return f"sample{'s' * (len(chosen) > 1)} {', '.join(map(str, chosen[:5]))}{', …' * (len(chosen) > 5)}"
 
     def residual(self, c: Configuration, x: np.ndarray) -> np.ndarray:
         """Return the measured less the computed rows (N, E), angles within half a turn."""
@@ -370,24 +439,36 @@ class _Calibration:
         return left
 
     def jacobian(self, c: Configuration) -> tuple[np.ndarray, np.ndarray]:
-        """Return the derivatives of the rows by unknowns (N, E, K) and by measured coordinates (N, E, M)."""
-        found = c.coefficients(list(self.rows), order=1, wrt=(*self.names, *self.dimensions))
-        places = [found.columns.index(name) for name in (*self.names, *self.dimensions)]
-        M = len(self.names)
-        G, J = np.split(found.G[..., places], [M], axis=-1)
+        """Return the derivatives of the rows by unknowns (N, E, K) and by measured coordinates (N, E, M).
+
+        They are NaN where coordinates are singular.
+        """
+        names, dims = self.names, self.dimensions
+        found = c.coefficients(list(self.rows), order=1, wrt=(*names, *dims), failures="mask")
+        places = [found.columns.index(name) for name in (*names, *dims)]
+        G, J = np.split(found.G[..., places], [len(names)], axis=-1)
         shifts = np.zeros((*G.shape[:2], len(self.offsets)))
         for k, name in enumerate(self.offsets):
-            if name in self.names:
-                shifts[..., k] = -G[..., self.names.index(name)]
+            if name in names:
+                shifts[..., k] = -G[..., names.index(name)]
             else:
                 shifts[:, self.rows.index(name), k] = 1.0
         return np.concatenate([J, shifts], axis=-1), G
 
     def base(self, c: Configuration, gap_min: float) -> BaseParameters:
-        """Return the combinations of the unknowns that the samples determine, at their start."""
+        """Return the combinations of the unknowns that the samples determine in some configurations."""
         J = self.jacobian(c)[0] / self.row_size[:, None] * self.unit
+        if len(bad := np.flatnonzero(~np.isfinite(J).all(axis=(1, 2)))):
+            raise SingularError(
+                f"Measured coordinates must drive '{self.mechanism.name}', but are singular in "
+                f"{self._places(bad)}. Leave these samples out, or name other coordinates in `wrt`.",
+                coordinates=self.names,
+                failed=bad.tolist(),
+            )
         A = J[np.isfinite(self.measured)]
-        used = np.flatnonzero((np.abs(A) > ZERO_RTOL * np.abs(A).max(initial=0.0)).any(axis=0))
+        # entries have size 1, unless terms cancel
+        limit = ZERO_RTOL * max(1.0, np.abs(A).max(initial=0.0))
+        used = np.flatnonzero((np.abs(A) > limit).any(axis=0))
         if not len(used):
             raise InputError(
                 "`measurements` must depend on the dimensions, but these rows do not. Measure other rows.",
@@ -396,55 +477,71 @@ class _Calibration:
         if len(A) <= len(used):
             rule = f"must have more values of rows than the {len(used)} unknowns"
             raise invalid("measurements", rule, len(A), "Measure more, or name fewer dimensions.")
+        remedy = "Give more and more different samples, name fewer dimensions, or give a smaller `gap_min`."
         A, order = A[:, used] / self.unit[used], list(range(len(used)))
-        return base_parameters(A, used, self.parameters, self.start, order, gap_min)
-
-    def noise(self, noise: Mapping[str, float] | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the given standard deviations of rows (E,) and of coordinates (M,), or None."""
-        if noise is None:
-            return None
-        given = mapping("noise", noise, "rows to standard deviations")
-        if not set(self.rows) <= set(given) <= {*self.rows, *self.names}:
-            rule = f"must have the keys {', '.join(self.rows)}, and may have those of coordinates"
-            raise invalid("noise", rule, tuple(given))
-        sizes = {name: positive(f"noise[{name!r}]", x) for name, x in given.items()}
-        return np.array([sizes[n] for n in self.rows]), np.array([sizes.get(n, 0.0) for n in self.names])
+        return base_parameters(A, used, self.parameters, self.start, order, gap_min, remedy)
 
     def solve(
-        self, start: Configuration, columns: np.ndarray, noise: tuple[np.ndarray, np.ndarray] | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Configuration]:
-        """Return unknowns (K,), the covariance of some (R,), noise of rows (E,), and configurations (N,)."""
-        x, c, ones = self.start, start, np.ones(len(self.rows))
-        sizes, inputs = (self.row_size, np.zeros(len(self.names))) if noise is None else noise
+        self, x: np.ndarray, c: Configuration, columns: np.ndarray, noise: Mapping[str, float] | None
+    ) -> _Solution:
+        """Return estimates of some unknowns, from unknowns (K,) and their configurations."""
+        x, size = self._with_mean_offsets(x, c, columns), self.row_size
+        inputs = np.zeros(len(self.names))
+        if noise is not None:
+            size = np.array([noise[n] for n in self.rows])
+            inputs = np.array([noise.get(n, 0.0) for n in self.names])
         for _ in range(WEIGHTINGS_MAX):
-            weights, last = self._weights(c, sizes, inputs), (x, sizes)
+            last, weights = (x, size), self._weights(c, size, inputs)
             x, c = self._search(x, c, columns, weights)
-            left, J = self.residual(c, x), self.jacobian(c)[0][..., columns]
-            if noise is None:
-                given: Any = J, left, self.row_size, None, self._kinds
-                _, covariance, sizes = weighted_least_squares(*given)
-            else:
-                _, covariance, _ = weighted_least_squares(weights @ J, self._times(weights, left), ones, ones)
-            moved = np.abs(x - last[0])[columns] / np.sqrt(np.diagonal(covariance)) * inputs.any()
-            if max(moved.max(), np.abs(1.0 - last[1] / sizes).max()) <= NOISE_CHANGE_RTOL:
+            found = self._estimates(x, c, columns, None if noise is None else weights)
+            size = found.noise if noise is None else size
+            moved = np.abs(x - last[0])[columns] / np.sqrt(np.diagonal(found.covariance)) * inputs.any()
+            if max(moved.max(), np.abs(1.0 - last[1] / size).max()) <= NOISE_CHANGE_RTOL:
                 break
-        return x, covariance, sizes, c
+        return _Solution(x, c, replace(found, noise=size), inputs)
 
-    @property
-    def _kinds(self) -> np.ndarray:
-        """Array (E,) of numbers of rows of parts of one kind and unit."""
-        m = self.mechanism
-        labels = [f"{type(find_part(m, part_of(name))).__name__} {row_unit(m, name)}" for name in self.rows]
-        return np.unique(labels, return_inverse=True)[1]
+    def _estimates(
+        self, x: np.ndarray, c: Configuration, columns: np.ndarray, weights: np.ndarray | None
+    ) -> LeastSquares:
+        """Return least squares to first order at unknowns, with given weights or estimated noise."""
+        left, J, size = self.residual(c, x), self.jacobian(c)[0][..., columns], self.row_size
+        remedy = "Give more and more different samples, or name fewer dimensions."
+        if weights is None:
+            return weighted_least_squares(J, left, size, remedy, kinds=self.kinds)
+        J = np.where(np.isfinite(left)[..., None], J, 0.0)
+        return weighted_least_squares(weights @ J, _times(weights, left), size, remedy, np.ones(len(size)))
+
+    def _with_mean_offsets(self, x: np.ndarray, c: Configuration, columns: np.ndarray) -> np.ndarray:
+        """Return unknowns whose offsets of rows leave residuals with a mean of zero."""
+        x, left = x.copy(), self.residual(c, x)
+        for k, name in enumerate(self.offsets, len(self.dimensions)):
+            if name in self.rows and k in columns:
+                row = left[:, j := self.rows.index(name)]
+                row = row[np.isfinite(row)]
+                x[k] += np.angle(np.exp(1j * row).mean()) if self.angles[j] else row.mean()
+        return x
+
+    def are_determined(self, found: _Solution, columns: np.ndarray) -> bool:
+        """Return True if other unknowns have moderate standard deviations at a solution."""
+        size = found.estimates.noise
+        weights = self._weights(found.configuration, size, found.inputs)
+        more = self._estimates(found.x, found.configuration, columns, weights)
+        return bool((np.diagonal(more.covariance) < (SIGMA_MAX * self.unit[columns]) ** 2).all())
 
     def _weights(self, c: Configuration, rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         """Return matrices (N, E, E) that make residuals of unit covariance, for noise of rows and inputs."""
         G = np.where(np.isfinite(self.measured)[..., None], self.jacobian(c)[1], 0.0) * inputs
-        return np.linalg.inv(np.linalg.cholesky(G @ G.swapaxes(1, 2) + np.diag(rows**2)))
+        parts = np.concatenate([G, np.broadcast_to(np.diag(rows), (len(G), *[len(rows)] * 2))], axis=-1)
+        root: Any = np.linalg.qr(parts.swapaxes(1, 2), "r")
+        return np.linalg.inv(root.swapaxes(1, 2))
 
-    def _times(self, weights: np.ndarray, left: np.ndarray) -> np.ndarray:
-        """Return weighted residuals (N, E), zero in empty cells."""
-        return np.asarray((weights @ np.nan_to_num(left)[..., None])[..., 0])
+    def deviation(self, found: _Solution, columns: np.ndarray) -> np.ndarray:
+        """Return the standard deviations of residuals (N, E), which estimates make smaller."""
+        J, G = self.jacobian(found.configuration)
+        J = J[..., columns]
+        variance = found.estimates.noise**2 + ((G * found.inputs) ** 2).sum(axis=-1)
+        left = variance - np.einsum("nei,ij,nej->ne", J, found.estimates.covariance, J)
+        return np.sqrt(np.maximum(left, variance * LEFT_MIN))
 
     def _search(
         self, x: np.ndarray, c: Configuration, columns: np.ndarray, weights: np.ndarray
@@ -453,7 +550,7 @@ class _Calibration:
         from scipy.optimize import least_squares
 
         first, unit, there = x, self.unit[columns], np.isfinite(self.measured)[..., None]
-        tried = [c]
+        tried: list[Any] = [c, None]
 
         def place(y: np.ndarray) -> np.ndarray:
             x = first.copy()
@@ -462,29 +559,48 @@ class _Calibration:
 
         def errors(y: np.ndarray) -> np.ndarray:
             x = place(y)
-            tried[:] = [self.at(x, "mask")]
-            if not tried[0].ok.all():  # the search takes a smaller step
+            c = self.at(x, "mask")
+            J = self.jacobian(c)[0][..., columns] if c.ok.all() else np.array(np.nan)
+            if not np.isfinite(J).all():  # the search takes a smaller step
                 return np.full(self.measured.size, np.inf)
-            return self._times(weights, self.residual(tried[0], x)).ravel()
+            tried[:] = c, -(weights @ np.where(there, J * unit, 0.0))
+            return _times(weights, self.residual(c, x)).ravel()
 
         def derivatives(_: np.ndarray) -> np.ndarray:
-            self.near = tried[0]  # accepted
-            J = np.where(there, self.jacobian(self.near)[0][..., columns] * unit, 0.0)
-            return -(weights @ J).reshape(-1, len(columns))
+            self.near, J = tried  # accepted
+            return J.reshape(-1, len(columns))
 
-        found = least_squares(
-            errors,
-            np.ones(len(columns)),
-            derivatives,
-            ftol=COST_RTOL,
-            xtol=STEP_RTOL,
-            gtol=None,
-            max_nfev=SEARCH_EVALUATIONS_MAX,
-        )
-        if not found.status:
-            raise SingularError(
-                f"The search for the estimates must converge, but did not in {SEARCH_EVALUATIONS_MAX} evaluations. "
-                "Name fewer dimensions, or correct samples that are errors."
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegreesWarning)  # of columns, which were checked
+            found = least_squares(
+                errors,
+                np.ones(len(columns)),
+                derivatives,
+                x_scale="jac",
+                ftol=COST_RTOL,
+                xtol=STEP_RTOL,
+                gtol=None,
+                max_nfev=SEARCH_EVALUATIONS_MAX,
             )
-        x = place(found.x)
-        return x, self.at(x)
+            if not found.status:
+                raise SingularError(
+                    f"The search for estimates must converge, but did not in {SEARCH_EVALUATIONS_MAX} "
+                    "evaluations. Name fewer dimensions, or correct samples that are errors."
+                )
+            x = place(found.x)
+            return x, self.at(x)
+
+
+def _angles(mechanism: Mechanism, rows: Iterable[str]) -> np.ndarray:
+    """Return True for rows that are angles."""
+    return np.array([row_unit(mechanism, name) == "rad" for name in rows], dtype=bool)
+
+
+def _sizes(mechanism: Mechanism, rows: Iterable[str]) -> np.ndarray:
+    """Return the sizes of rows: 1 for angles, the size of the mechanism for lengths."""
+    return np.where(_angles(mechanism, rows), 1.0, float(model_of(mechanism).length))
+
+
+def _times(weights: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Return weighted residuals (N, E), zero in empty cells."""
+    return np.asarray((weights @ np.nan_to_num(left)[..., None])[..., 0])

@@ -34,7 +34,7 @@ class Estimates(Printable, Tabular):
     covariance: np.ndarray
     noise: np.ndarray
     residual: np.ndarray
-    freedom: float
+    freedom: np.ndarray
     unused: tuple[str, ...]
     description: Mechanism
 
@@ -84,33 +84,56 @@ class Estimates(Printable, Tabular):
                 sheet.say(f"{what}: {text}")
 
 
+@dataclass(frozen=True)
+class LeastSquares:
+    """Estimates (R,) of weighted least squares.
+
+    Attributes
+    ----------
+    x, covariance : (R,), (R, R)
+        Estimates, and their covariance.
+    freedom : (R,)
+        Degrees of freedom of their variances (Welch and Satterthwaite); infinite with given noise.
+    noise, noise_freedom : (E,)
+        Noise of the rows, and its degrees of freedom.
+    """
+
+    x: np.ndarray
+    covariance: np.ndarray
+    freedom: np.ndarray
+    noise: np.ndarray
+    noise_freedom: np.ndarray
+
+
 def weighted_least_squares(
     Y: np.ndarray,
     measured: np.ndarray,
     peak: np.ndarray,
+    remedy: str,
     noise: np.ndarray | None = None,
     kinds: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return estimates (R,), their covariance, and the noise (E,) for measured (N, E) = Y (N, E, R) x.
+) -> LeastSquares:
+    """Return estimates for measured (N, E) = Y (N, E, R) x.
 
     Without given noise, its size in the rows of each kind (E,) follows from their residuals, whose degrees of
     freedom are the numbers less the share of the estimates that these determine; estimates are repeated with
     it. `peak` (E,) are the largest numbers of rows, for rounding. NaN numbers are not measured.
+
+    Raise `SingularError` with the remedy if estimates are not determined.
     """
     N, E, R = Y.shape
     there = np.isfinite(measured)
     Y, measured = np.where(there[..., None], Y, 0.0), np.where(there, measured, 0.0)
     peak = np.where(peak > 0, peak, peak.max() or 1.0)
     kinds = np.arange(E) if kinds is None else kinds
-    sizes = np.ones(E) if noise is None else noise
+    sizes, left = np.ones(E) if noise is None else noise, np.full(E, np.inf)
     for _ in range(WEIGHTINGS_MAX):
         A = (Y / sizes[:, None]).reshape(-1, R)
         unit = np.linalg.norm(A, axis=0)
         Q, top = np.linalg.qr(A / np.where(unit > 0, unit, 1.0))
         if np.abs(np.diagonal(top)).min() <= RANK_RTOL:
             raise SingularError(
-                f"Samples must determine {R} combinations of parameters, but these {N} do not. Give more and "
-                "more different samples, or a larger `cutoff` if there is one."
+                f"Samples must determine {R} combinations of parameters, but these {N} do not. {remedy}"
             )
         x = np.linalg.solve(top, Q.T @ (measured / sizes).ravel()) / unit
         if noise is not None:
@@ -124,5 +147,13 @@ def weighted_least_squares(
         sizes = np.maximum(sizes, peak * max(NOISE_SHARE_MIN * (sizes / peak).max(), NOISE_RTOL))
         if (np.abs(sizes - last) <= NOISE_CHANGE_RTOL * sizes).all():
             break
-    root = np.linalg.inv(top) / unit[:, None]
-    return x, root @ root.T, sizes
+    root = np.linalg.inv(top)
+    if noise is None:
+        shares = ((root @ Q.T) ** 2).reshape(R, N, E).sum(axis=1)
+        parts = np.stack([np.bincount(kinds, row, len(left)) for row in shares])
+        freedom = parts.sum(axis=1) ** 2 / (parts**2 / left).sum(axis=1)
+        left = left[kinds]
+    else:
+        freedom = np.full(R, np.inf)
+    root = root / unit[:, None]
+    return LeastSquares(x, root @ root.T, freedom, sizes, left)

@@ -20,9 +20,11 @@ from kic.analysis.identification.measurements import (
     TORQUE,
     Columns,
     check_filter,
+    check_near,
     independent,
     low_pass,
     passed_noise,
+    standard_deviations,
     within_ends,
 )
 from kic.description.description import held_coordinates
@@ -36,8 +38,8 @@ from kic.dynamics.regressor import SINGULAR_GAP_MIN, Regressor
 from kic.errors import InertiaError, InputError, invalid, unknown
 from kic.mechanism.configuration import Configuration, flat_states, model_of
 from kic.mechanism.mechanism import Mechanism
-from kic.numerics.arguments import instance, mapping, names_of, positive
-from kic.numerics.arrays import real_array, vector
+from kic.numerics.arguments import mapping, names_of, positive
+from kic.numerics.arrays import real_array
 from kic.numerics.display import Summary
 from kic.numerics.registration import with_methods
 from kic.numerics.tables import DataTable, TableAxis, Variable
@@ -67,8 +69,8 @@ class Identification(Estimates):
         Standard deviations of the efforts, after filters.
     residual : (N, E) ndarray
         Efforts less the estimated ones; filtered if `cutoff` was given.
-    freedom : float
-        Degrees of freedom of the residuals; infinite with given noise.
+    freedom : (R,) ndarray
+        Degrees of freedom of the variances of the estimates; infinite with given noise.
     unused : tuple of str
         Columns of the measurements without use.
     description : Mechanism
@@ -257,19 +259,28 @@ def identify(
         Y, rest, t = (x[chosen] for x in (low_pass(t, cutoff, Y), low_pass(t, cutoff, rest), t))  # type: ignore[index]
     sizes = None
     if noise is not None:
-        given = mapping("noise", noise, "efforts to standard deviations")
-        if set(given) != set(motion.acting):
-            raise invalid("noise", f"must have the keys {', '.join(motion.acting)}", tuple(given))
-        sizes = vector("noise", [positive(f"noise[{n!r}]", given[n]) for n in motion.acting], len(given))
+        given = standard_deviations(noise, motion.acting)
+        sizes = np.array([given[n] for n in motion.acting])
         sizes = sizes * (1.0 if cutoff is None else passed_noise(data.t, cutoff))
     N, E, R = Y.shape
     if N * E <= R:
         rule = f"must have more efforts of samples than the {R} combinations of parameters"
         raise invalid("measurements", rule, N * E, "Measure longer, or name fewer parameters.")
-    x, covariance, sizes = weighted_least_squares(Y, rest, np.abs(rest).max(axis=0), sizes)
-    left, freedom = rest - Y @ x, N * E - R if noise is None else np.inf
-    found = (base, x, covariance, sizes, left, freedom, tuple(data.unused), mechanism)
-    return Identification(*found, motion.acting, rest, t)
+    remedy = "Give longer measurements" + ("." if cutoff is None else ", or a larger `cutoff`.")
+    found = weighted_least_squares(Y, rest, np.abs(rest).max(axis=0), remedy, sizes)
+    return Identification(
+        base=base,
+        values=found.x,
+        covariance=found.covariance,
+        noise=found.noise,
+        residual=rest - Y @ found.x,
+        freedom=found.freedom,
+        unused=tuple(data.unused),
+        description=mechanism,
+        efforts=motion.acting,
+        effort=rest,
+        t=t,
+    )
 
 
 class _Motion:
@@ -305,8 +316,7 @@ class _Motion:
             raise InputError(f"'{mechanism.name}' must move to be identified, but has no coordinates.")
         data.require("values of coordinates", names, there)
         data.unused += [name for name in there if name not in names]
-        if near is not None and instance("near", near, Configuration).batch:
-            raise invalid("near", "must be one configuration", near.batch)
+        check_near(near)
         self.kept = self._complete(data, names, cutoff)
         series = np.array([data.series(name, cutoff and 2 * cutoff) for name in names])
         if cutoff is not None:

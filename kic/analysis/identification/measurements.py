@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import tau
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from kic.description.units import effort_unit, motor_unit, rate_unit, row_unit, unit_ratio
 from kic.errors import InputError, KicError, invalid, unknown
-from kic.mechanism.configuration import model_of
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.mechanism import Mechanism
-from kic.numerics.arguments import mapping
+from kic.numerics.arguments import instance, mapping, positive
 from kic.numerics.arrays import numbers, require_real
 from kic.numerics.tables import DataTable, read_columns
 
@@ -71,6 +71,8 @@ class Columns:
             x = require_real(name, numbers(name, values))
             if x.ndim != 1:
                 raise invalid(name, "must be one column (N,)", x.shape)
+            if np.isinf(x).any():
+                raise invalid(name, "must be finite or empty (NaN)", np.inf)
             if row in self.table[key]:
                 raise invalid("measurements", "must have one column of each quantity", name)
             self.table[key][row] = x * (1.0 if unit is None else unit_ratio(name, unit, own))
@@ -184,6 +186,23 @@ def _split(head: str) -> tuple[str, str | None]:
     """Return the name of a column, and its unit in brackets or None."""
     name, unit = _HEAD.fullmatch(head).groups()  # type: ignore[union-attr]
     return name, unit
+
+
+def check_near(near: Configuration | None) -> None:
+    """Raise an error if `near` is not one configuration or None."""
+    if near is not None and instance("near", near, Configuration).batch:
+        raise invalid("near", "must be one configuration", near.batch)
+
+
+def standard_deviations(
+    noise: Mapping[str, float], rows: Collection[str], others: Iterable[str] = ()
+) -> dict[str, float]:
+    """Return given standard deviations of all rows, and of some others."""
+    given = mapping("noise", noise, "rows to standard deviations")
+    if not set(rows) <= set(given) <= {*rows, *others}:
+        more = ", and may have those of coordinates" if others else ""
+        raise invalid("noise", f"must have the keys {', '.join(rows)}{more}", tuple(given))
+    return {name: positive(f"noise[{name!r}]", x) for name, x in given.items()}
 
 
 def check_filter(t: np.ndarray | None, cutoff: float, whole: bool) -> None:

@@ -16,7 +16,8 @@ from kic.ui.cli import parsing
 def _measured(command: Callable[..., Any]) -> Any:
     """Add MODEL, FILE and options for measurements and results to a command that returns the result.
 
-    The command receives the mechanism, the file, and arguments of its method.
+    The command receives the mechanism, the file, and arguments of its method. It returns the result, and
+    names of further attributes to print as JSON.
     """
 
     @wraps(command)
@@ -37,14 +38,13 @@ def _measured(command: Callable[..., Any]) -> Any:
             "wrt": parsing.split_names(wrt, "--wrt") or None,
             "near": request.configuration() if near else None,
         }
-        found = command(request.mechanism, data, given, **options)
+        found, further = command(request.mechanism, data, given, **options)
+        text = found.summary().text(parsing.width())
         if model_file is not None:
             found.mechanism.save(model_file)
         if picture is not None:
             found.plot().save(picture)
-        click.echo(
-            json.dumps(_data(found), allow_nan=False) if as_json else found.summary().text(parsing.width())
-        )
+        click.echo(json.dumps(_data(found, further), allow_nan=False) if as_json else text)
 
     shared = (
         parsing.model_argument,
@@ -53,7 +53,8 @@ def _measured(command: Callable[..., Any]) -> Any:
                      help="Name a column of the file, such as A='crank angle (deg)'; repeatable."),
         parsing.names_option("--wrt", "wrt", "Use these measured coordinates; repeatable."),
         click.option("--near", multiple=True, metavar="VALUES", shell_complete=completing.coordinates,
-                     help="Set a configuration near the first sample, in order or by name; repeatable."),
+                     help="Set a configuration near the first sample, on its branch, in order or by name; "
+                          "repeatable."),
         click.option("--save", "model_file", type=parsing.OutputFile(dir_okay=False), metavar="FILE",
                      help="Write the model with these values: .toml, .urdf or .xml."),
         click.option("-o", "--output", "picture", type=parsing.OutputFile(dir_okay=False), metavar="FILE",
@@ -94,7 +95,8 @@ def identify(
     coefficients), values, sigma, covariance, interval, description (values of the model); efforts, noise,
     correlation; samples, gap, without_effect, unused.
     """
-    return mechanism.identify(data, parsing.split_names(of, "--of") or None, cutoff=cutoff, **given)
+    found = mechanism.identify(data, parsing.split_names(of, "--of") or None, cutoff=cutoff, **given)
+    return found, ("efforts", "correlation")
 
 
 @click.command()
@@ -131,12 +133,15 @@ def calibrate(
 
     --json prints a single object: name, parameters; expressions of the combinations, matrix (their
     coefficients), values, sigma, covariance, interval, description (values of the model); dimensions and
-    offsets by name; rows, noise, before and after (root mean squares of residuals); samples, gap,
-    without_effect, unused.
+    offsets by name; rows, noise, residual and before (residuals of the model); samples, gap, without_effect,
+    undetermined, unused.
     """
-    sizes = {name: _number(name, text) for name, text in _pairs(noise, "--noise", "NUMBER").items()}
+    split = tuple(parsing.split_names(noise, "--noise"))
+    given_noise = _pairs(split, "--noise", "NUMBER").items()
+    sizes = {name: parsing.parse_number(mechanism, name, text, "--noise") for name, text in given_noise}
     names, rows = parsing.split_names(dimensions, "--dimension"), parsing.split_names(offsets, "--offset")
-    return mechanism.calibrate(data, names or None, offsets=rows or None, noise=sizes or None, **given)
+    found = mechanism.calibrate(data, names or None, offsets=rows or None, noise=sizes or None, **given)
+    return found, ("rows", "dimensions", "offsets", "residual", "before", "undetermined")
 
 
 def _pairs(entries: tuple[str, ...], option: str, what: str) -> dict[str, str]:
@@ -144,25 +149,20 @@ def _pairs(entries: tuple[str, ...], option: str, what: str) -> dict[str, str]:
     found = {}
     for entry in entries:
         name, equals, text = entry.partition("=")
-        if not equals:
+        if not equals or not (name := name.strip()):
             raise parsing.usage_error(f"must be NAME={what}, got {entry!r}.", option)
-        found[name.strip()] = text.strip()
+        if name in found:
+            raise parsing.usage_error(f"gives {name} twice.", option)
+        found[name] = text.strip()
     return found
 
 
-def _number(name: str, text: str) -> float:
-    """Return the number of a row in ``--noise``."""
-    try:
-        return float(text)
-    except ValueError:
-        raise parsing.usage_error(f"must be a number for {name}, got {text!r}.", "--noise") from None
-
-
-def _data(found: Any) -> dict[str, Any]:
-    """Return the results in types of JSON."""
+def _data(found: Any, further: tuple[str, ...]) -> dict[str, Any]:
+    """Return the results in types of JSON, with further attributes."""
     from kic.ui.report.report import plain_lists
 
-    made = {
+    more = {key: getattr(found, key) for key in further}
+    return {
         "name": found.description.name,
         "parameters": list(found.parameters),
         "expressions": list(found.base.expressions),
@@ -171,11 +171,8 @@ def _data(found: Any) -> dict[str, Any]:
         "interval": plain_lists(found.interval()),
         "description": plain_lists(found.base.values),
         "samples": len(found.residual),
+        **{key: plain_lists(x) if hasattr(x, "tolist") else x for key, x in more.items()},
         "gap": found.base.gap,
         "without_effect": list(found.base.without_effect),
         "unused": list(found.unused),
     }
-    if hasattr(found, "efforts"):
-        return made | {"efforts": list(found.efforts), "correlation": plain_lists(found.correlation)}
-    sizes = dict(zip(("before", "after"), map(plain_lists, found.root_mean_squares()), strict=True))
-    return made | sizes | {"rows": list(found.rows), "dimensions": found.dimensions, "offsets": found.offsets}

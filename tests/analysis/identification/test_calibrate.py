@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,9 @@ def test_empty_cells_are_left_out() -> None:
     found = m.calibrate(data, dims)
     assert found.samples.tolist() == [k for k in range(30) if k != 3]
     assert np.isnan(found.residual).sum() == 8
-    assert found.freedom == 29 * 3 - 8 - 3
+    # of tip.x and tip.y, and of D, without the share of three estimates
+    assert found.noise_freedom[0] + found.noise_freedom[2] == pytest.approx(29 * 3 - 8 - 3)
+    assert (found.freedom < 29 * 3 - 8 - 3).all()
     assert (found.sigma > full.sigma).all()
     assert_allclose(found.values, full.values, 0, 6 * full.sigma.max())
     assert found.unused == ("rocker",)
@@ -213,7 +216,7 @@ def test_given_noise_of_coordinates_weights_samples() -> None:
         normal, right = normal + G[:, 1:].T @ W @ G[:, 1:], right + G[:, 1:].T @ W @ e
     assert_allclose(np.linalg.inv(normal), found.covariance, 1e-9)
     assert np.abs(found.covariance @ right).max() < 1e-5 * found.sigma.max()
-    assert found.freedom == np.inf
+    assert np.isinf(found.freedom).all()
     small = m.calibrate(data, dims, noise={n: sizes[n] / 4 for n in ("tip.x", "tip.y")})
     assert (found.sigma > 4 * small.sigma).all()
     assert "times as large as their noise" in small.summary().text()
@@ -221,7 +224,10 @@ def test_given_noise_of_coordinates_weights_samples() -> None:
 
 
 def coverage(count: int) -> tuple[float, float]:
-    """Shares of 95 % intervals that contain the truth, with estimated and with given noise."""
+    """Shares of 95 % intervals that contain the truth, with estimated and with given noise.
+
+    Cells are empty, and the encoder of the rocker reads few samples.
+    """
     m, rng = kic.load("four-bar"), np.random.default_rng(11)
     dims = ["coupler.length", "D.at.x", "tip.at.x", "tip.at.y"]
     truth = machine(m, dims, rng)
@@ -231,6 +237,7 @@ def coverage(count: int) -> tuple[float, float]:
         data = poses(m, truth, {"A": rng.uniform(0, 6.2, 25)}, ["tip.x", "tip.y", "D"], {"D": 0.01})
         for k, known in enumerate((None, sizes)):
             given = noisy(data, sizes if known else {n: x for n, x in sizes.items() if n != "A"}, rng)
+            given["D"][8:] = given["tip.x"][:2] = np.nan
             found = m.calibrate(given, dims, offsets="D", noise=known)
             low, high = found.interval().T
             right = combined(found, truth, {"D": 0.01})
@@ -240,8 +247,80 @@ def coverage(count: int) -> tuple[float, float]:
 
 
 def test_intervals_contain_the_truth() -> None:
-    for share in coverage(40):  # the standard deviation of a share is at most 2 %
-        assert share > 0.85
+    for share in coverage(40):  # the standard deviation of a share is at most 3.5 %
+        assert 0.83 < share < 0.995
+
+
+@pytest.mark.slow
+def test_intervals_are_those_of_the_machine_with_undetermined_dimensions_as_described() -> None:
+    """Angles give ratios of lengths: intervals contain those of the similar machine with the same rocker."""
+    m, rng = kic.load("four-bar"), np.random.default_rng(12)
+    rocker, inside = described(m, LINKS)["rocker.length"], list[bool]()
+    for _ in range(200):
+        truth = machine(m, LINKS, rng, 2e-3)
+        data = poses(m, truth, {"A": np.linspace(0.0, 6.2, 60)}, ["D"])
+        found = m.calibrate(noisy(data, {"D": 1e-4}, rng), LINKS)
+        right = combined(found, {n: x * rocker / truth["rocker.length"] for n, x in truth.items()})
+        low, high = found.interval().T
+        inside += ((low < right) & (right < high)).tolist()
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def parallelogram() -> kic.Mechanism:
+    """A four-bar with equal opposite links, whose description hides one combination of lengths."""
+    height, axis = 0.1 * np.sin(np.pi / 3), (0, 0, 1)
+    names = "crank", "coupler", "rocker"
+    joints = {
+        "A": (("ground", "crank"), (0, 0, 0)),
+        "B": (("crank", "coupler"), (0.05, height, 0)),
+        "C": (("coupler", "rocker"), (0.25, height, 0)),
+        "D": (("ground", "rocker"), (0.2, 0, 0)),
+    }
+    return kic.Mechanism(
+        "parallelogram",
+        [kic.Body(name) for name in names],
+        [kic.Joint(name, "revolute", pair, at=at, axis=axis) for name, (pair, at) in joints.items()],
+        coordinates=["A"],
+    )
+
+
+def test_combinations_that_a_symmetric_description_hides_are_found() -> None:
+    m, lengths = parallelogram(), LINKS[1:]
+    truth = dict(zip(lengths, (0.103, 0.2024, 0.0985), strict=True))
+    data = poses(m, truth, {"A": m.at().value("A") + np.linspace(-0.6, 1.2, 60)}, ["D"])
+    found = m.calibrate(data, lengths)
+    assert len(found.base) == 3
+    assert_allclose([*found.dimensions.values()], [*truth.values()], 0, EXACT_ATOL)
+    # noise hides it again, if the machine is as symmetric as its description
+    data = poses(m, described(m, lengths), {"A": data["A"]}, ["D"])
+    found = m.calibrate(noisy(data, {"D": 1e-3}, np.random.default_rng(1)), lengths)
+    assert len(found.base) == 2
+    assert found.undetermined == ("rocker.length",)
+    assert "as described, because not determined alone: rocker.length" in found.summary().text()
+
+
+@pytest.mark.parametrize("offset", [-3.0, -1.6, 1.6, 3.1, 3.3])
+def test_an_encoder_may_have_any_zero(offset: float) -> None:
+    m, rng = kic.load("four-bar"), np.random.default_rng(2)
+    A = np.linspace(0.0, 6.0, 40)
+    D = m.at({"A": A}).value("D") + offset + 1e-4 * rng.normal(size=40)
+    found = m.calibrate({"A": A, "D": D}, "coupler.length", offsets="D")
+    turned = (found.offsets["D"] - offset + np.pi) % (2 * np.pi) - np.pi
+    assert abs(turned) < 5 * found.sigma[1]
+    assert abs(found.dimensions["coupler.length"] - 0.29) < 5 * found.sigma[0]
+
+
+def test_rounding_is_no_effect() -> None:
+    """The last joint of an arm turns its own point, and carries nothing else."""
+    m, rng = kic.load("panda"), np.random.default_rng(3)
+    data = {n: m.at().value(n) + rng.uniform(-0.5, 0.5, 20) for n in m.coordinates}
+    rows = ["flange.x", "flange.y", "flange.z"]
+    data = noisy(poses(m, {"joint7.at.z": 0.7}, data, rows), dict.fromkeys(rows, 1e-4), rng)
+    for name in ("joint7.value", "joint2.at.y"):
+        with raises(kic.InputError, match="other rows"):
+            m.calibrate(data, name)
+    found = m.calibrate(data, ["joint7.value", "joint5.value", "joint2.at.y"])
+    assert found.base.without_effect == ("joint7.value", "joint2.at.y")
 
 
 @pytest.mark.slow
@@ -271,23 +350,29 @@ def test_another_branch_is_that_of_near() -> None:
         ("puma560", ["elbow.axis.rx", "elbow.at.link2.x", "link3.com.z", "waist.value"]),
         ("geared-five-bar", ["C.at.x", "E.value"]),
         ("rssr", ["crank.axis.ry", "crank.at.x"]),
+        ("scara", ["nut.axis.ry", "sleeve.axis.rx", "elbow.at.x"]),
+        ("bevel-wrist", []),
+        ("scara", []),
+        ("puma560-motors", []),
         ("delta", []),
         ("three-finger-hand", []),
         ("gough-stewart", []),
     ],
 )
-def test_mechanisms_with_other_dimensions_have_their_own_parts(name: str, dimensions: list[str]) -> None:
+def test_mechanisms_with_other_dimensions_have_their_own_parts(
+    name: str, dimensions: list[str], tmp_path: Path
+) -> None:
     """A description with dimensions and the mechanism with locked slides answer alike."""
     m, rng = kic.load(name), np.random.default_rng(9)
     if not dimensions:
         own = [n for part in (*m.joints, *m.points, *m.bodies) for n, _ in dimensions_of(m, part)]
-        for one in rng.permutation([n for n in own if ".axis" not in n and ".axes" not in n]).tolist():
+        for one in rng.permutation(own).tolist():
             try:
                 m.vary([*dimensions, one])
             except kic.SingularError:
                 continue
             dimensions.append(one)
-            if len(dimensions) == 4:
+            if len(dimensions) == 5:
                 break
     truth, v = machine(m, dimensions, rng), m.vary(dimensions)
     made, locked = with_dimensions(v, m, truth), v.lock(truth)
@@ -298,10 +383,9 @@ def test_mechanisms_with_other_dimensions_have_their_own_parts(name: str, dimens
     size = len(m.coordinates)
     values = [c for c in m.coordinates if c.rpartition(".")[2] not in ("wx", "wy", "wz")]
     inputs = {c: made.at().value(c) + 0.01 * rng.normal() for c in values}
-    if len(values) < size:
-        a, b = made.at(), locked.at()
-    else:
-        a, b = made.at(inputs), locked.at(inputs)
+    a, b = (made.at(inputs), locked.at(inputs)) if len(values) == size else (made.at(), locked.at())
+    made.save(tmp_path / "model.toml")
+    assert kic.load(tmp_path / "model.toml") == made
     for key in ("values", "G", "H"):
         one, other = (getattr(c.coefficients(of, order=2), key) for c in (a, b))
         assert_allclose(one, other, 1e-9, 1e-9 * max(1.0, np.abs(other).max()))
@@ -324,14 +408,17 @@ def test_what_has_no_effect_is_named() -> None:
     assert found.dimensions["D.at.z"] == 0.0
 
 
-def test_errors_of_samples_are_named() -> None:
+@pytest.mark.parametrize("count", [8, 20, 60])
+def test_errors_of_samples_are_named(count: int) -> None:
     m, rng = kic.load("four-bar"), np.random.default_rng(5)
-    A = np.linspace(0.0, 6.0, 60)
-    data = {"A": A, "D": m.at({"A": A}).value("D") + 1e-4 * rng.normal(size=60)}
-    data["D"][17] += 0.01
+    A = np.linspace(0.0, 6.0, count)
+    data = {"A": A, "D": m.at({"A": A}).value("D") + 1e-4 * rng.normal(size=count)}
     data["A"][2] = np.nan
     found = m.calibrate(data, "coupler.length", offsets="D")
-    assert "Sample 17 has a residual" in found.summary().text()
+    assert "does not fit" not in found.summary().text()
+    data["D"][6] += 0.01
+    found = m.calibrate(data, "coupler.length", offsets="D")
+    assert "Sample 6 does not fit the others in D" in found.summary().text()
     table = found.table()
     assert table.index[0].labels[2] == 3
     assert [v.name for v in table.variables] == ["D.residual", "D.residual.before"]
@@ -351,5 +438,12 @@ def test_plot_has_a_panel_for_rows_of_the_same_noise() -> None:
 
 def test_a_drawing_that_the_readings_do_not_fit_is_an_error() -> None:
     m = kic.load("four-bar")
-    with raises(kic.ConfigurationError):
-        m.calibrate({"D": [2.0, 2.1, 9.0], "A": [0.1, 0.2, 0.3]}, "coupler.length", wrt="D")
+    data = {"D": [2.3, np.nan, 2.4, 5.5], "A": [0.1, 0.0, 0.2, 0.3]}
+    with raises(kic.ConfigurationError, match="in sample 3"):
+        m.calibrate(data, "coupler.length", wrt="D")
+    # in degrees, and without an end
+    A = np.linspace(0.0, 6.0, 30)
+    degrees = np.round(np.rad2deg(m.at({"A": A}).value("D")))
+    with pytest.warns(kic.errors.DegreesWarning):
+        found = m.calibrate({"A": A, "D": degrees}, offsets="D")
+    assert "as large as the mechanism" in found.summary().text()
