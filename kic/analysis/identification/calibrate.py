@@ -91,9 +91,9 @@ class Calibration(Estimates):
     --------
     >>> m = kic.load("four-bar")
     >>> A = np.linspace(0.0, 6.0, 30)
-    >>> found = m.calibrate({"A": A, "D": m.at({"A": A}).value("D")}, "coupler.length", offsets="D")
+    >>> found = m.calibrate({"A": A, "D": m.at({"A": A}).value("D") + 0.1}, "coupler.length", offsets="D")
     >>> round(found.dimensions["coupler.length"], 9), round(found.offsets["D"], 9)
-    (0.29, 0.0)
+    (0.29, 0.1)
     """
 
     if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
