@@ -40,11 +40,11 @@ def _measured(command: Callable[..., Any]) -> Any:
         }
         found, further = command(request.mechanism, data, given, **options)
         text = found.summary().text(parsing.width())
+        click.echo(json.dumps(_data(found, further), allow_nan=False) if as_json else text)
         if model_file is not None:
             found.mechanism.save(model_file)
         if picture is not None:
             found.plot().save(picture)
-        click.echo(json.dumps(_data(found, further), allow_nan=False) if as_json else text)
 
     shared = (
         parsing.model_argument,
