@@ -30,6 +30,8 @@ from kic.numerics.linalg import unit
 _SLIDE, _TURN, _ZERO = range(3)
 # sides of a part with two bodies that a dimension without the name of a body changes
 _BOTH: dict[str, tuple[int, ...]] = {"": (0, 1)}
+# numbers of a description that differ by less are equal, relative to their largest or to the mechanism
+ROUNDING_RTOL = 1e-14
 # difference from 1 of the length of a unit vector: a few rounding errors
 _UNIT_ATOL = 1e-14
 
@@ -174,6 +176,7 @@ def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str
     Couplings whose joints move are described by ratios.
     """
     there, known = varied.lock(values), mechanism._parts
+    length = float(model_of(mechanism).length)
     carriers = {joint.bodies for joint in there.joints if joint.name not in known}
 
     def parts(kind: str) -> Iterator[Any]:
@@ -193,10 +196,22 @@ def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str
                 reached += (outer for name in reached for inner, outer in carriers if inner == name)
                 carrier: Any = next(there[name] for name in reached if there[name].mass)
                 made = replace(carrier, name=part.name, at=made.at)
-            yield made
+            yield _without_rounding(made, part, length)
 
     fields: dict[str, Any] = {kind: tuple(parts(kind)) for kind in KINDS}
     return replace(mechanism, **fields)
+
+
+def _without_rounding(made: Any, part: Any, length: float) -> Any:
+    """Return a part whose numbers are those of another one where they agree up to rounding."""
+    same = {}
+    for key, x in vars(part).items():
+        a, b = reals(x), reals(getattr(made, key))
+        if a is not None and b is not None and a.shape == b.shape:
+            size = max(np.abs(a).max(initial=0.0), length if key in ("at", "origin", "com", "value") else 0.0)
+            if (np.abs(a - b) <= ROUNDING_RTOL * size).all():
+                same[key] = x
+    return replace(made, **same)
 
 
 def dimensions_of(mechanism: Mechanism, part: Part) -> Iterator[tuple[str, _Dimension]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # standard deviations that contain 95 % of normal noise
 NOISE_95 = 1.96
 # most rows in a panel of residuals
-PANEL_ROWS_MAX = 9
+PANEL_ROWS_MAX = 6
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 
@@ -249,7 +249,7 @@ def plot_calibration(found: Calibration, *, width: float = COLUMN) -> Picture:
         own = [k for k, other in enumerate(kinds) if other == kind]
         for some in (own[i : i + PANEL_ROWS_MAX] for i in range(0, len(own), PANEL_ROWS_MAX)):
             lines = {found.rows[k]: found.residual[:, k] for k in some}
-            limit = NOISE_95 * found.deviation[:, some].max(axis=1)
+            limit = NOISE_95 * np.fmax.reduce(found.deviation[:, some], axis=1)
             panels.append(Panel("residual", kind[1], {**lines, "95 %": limit, "−95 %": -limit}))
     return draw_plots(found.samples, panels, "", width=width, abscissa="sample")
 

@@ -42,7 +42,7 @@ STEP_RTOL, COST_RTOL, SEARCH_EVALUATIONS_MAX = 1e-13, 1e-14, 200
 # largest standard deviation of their unknowns, in radians or relative to the mechanism
 REFITS_MAX, SIGMA_MAX = 3, 0.1
 # smallest share of the variance of a number that estimates leave to its residual
-LEFT_MIN = 1e-12
+LEFT_MIN = 1e-6
 # probability of remarks on correct samples
 REMARK_PROBABILITY = 0.01
 # smallest ratio of residuals to given noise, and of their noise to the size of rows, that are remarked on
@@ -75,9 +75,12 @@ class Calibration(Estimates):
     rows : tuple of str
         Names of the E measured rows besides coordinates.
     deviation : (N, E) ndarray
-        Standard deviations of the residuals: noise of rows and coordinates, less what the estimates follow.
+        Standard deviations of the residuals: noise of rows and coordinates, less what the estimates follow;
+        NaN for numbers that they follow altogether.
     noise_freedom : (E,) ndarray
         Degrees of freedom of the noise.
+    chi_square : float
+        Sum of squares of the residuals, with the noise of rows and coordinates as weights.
     before : (N, E) ndarray
         Residuals of the description.
     samples : (N,) ndarray
@@ -104,6 +107,7 @@ class Calibration(Estimates):
     rows: tuple[str, ...]
     deviation: np.ndarray
     noise_freedom: np.ndarray
+    chi_square: float
     before: np.ndarray
     samples: np.ndarray
     dimensions: dict[str, float]
@@ -142,11 +146,11 @@ class Calibration(Estimates):
         """
         from scipy.special import stdtr
 
+        others = np.where(self.noise_freedom < 2.0, np.nan, self.noise_freedom - 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            rest = np.maximum(self.noise_freedom - share**2, 0.0)
-            deleted = share * np.sqrt((self.noise_freedom - 1.0) / rest)
-            deleted = np.where(np.isinf(self.noise_freedom), share, deleted)
-            return np.asarray(2.0 * stdtr(self.noise_freedom - 1.0, -np.abs(deleted)))
+            rest = np.maximum(others + 1.0 - share**2, 0.0)
+            deleted = np.where(np.isinf(others), share, share * np.sqrt(others / rest))
+            return np.asarray(2.0 * stdtr(others, -np.abs(deleted)))
 
     def root_mean_squares(self) -> tuple[np.ndarray, np.ndarray]:
         """Return root mean squares (E,) of the residuals before and after.
@@ -171,22 +175,23 @@ class Calibration(Estimates):
         facts = np.column_stack([self.noise, *self.root_mean_squares()])
         sheet.matrix("residuals, root mean square", units, ["noise", "before", "after"], facts)
         rest = [name for name in self.undetermined if name not in self.base.without_effect]
-        self._say_names(sheet, {"as described, because not determined alone": rest})
+        self._say_names(sheet, {"as described (values and intervals are those of such a machine)": rest})
         share, count = self.residual / self.deviation, np.isfinite(self.residual).sum()
-        ratio, more = float(np.sqrt(np.nanmean(share**2))), count - len(self.base)
-        given = bool(np.isinf(self.noise_freedom).all())
-        if given and ratio > NOISE_RATIO_MIN and chdtrc(more, more * ratio**2) < REMARK_PROBABILITY:
+        more, given = count - len(self.base), bool(np.isinf(self.noise_freedom).all())
+        ratio = float(np.sqrt(self.chi_square / more))
+        if given and ratio > NOISE_RATIO_MIN and chdtrc(more, self.chi_square) < REMARK_PROBABILITY:
             sheet.say(
                 f"Residuals are {ratio:.1f} times as large as their noise, so that the intervals are too "
                 "narrow: other dimensions differ, too, or the noise is larger."
             )
-        if (self.noise > LARGE_NOISE_MIN * _sizes(self.description, self.rows)).any():
+        if not given and (self.noise > LARGE_NOISE_MIN * _sizes(self.description, self.rows)).any():
             sheet.say(
                 "Residuals are as large as the mechanism: samples are on other branches than the reference "
                 "configuration or `near`, or columns have other units."
             )
-        probability = count * self._probabilities(share)
-        n, k = np.unravel_index(np.argmin(np.nan_to_num(probability, nan=1.0)), share.shape)
+        probability = self._probabilities(share)
+        probability = np.nan_to_num(probability * np.isfinite(probability).sum(), nan=1.0)
+        n, k = np.unravel_index(np.argmin(probability), share.shape)
         if probability[n, k] < REMARK_PROBABILITY:
             sheet.say(
                 f"Sample {self.samples[n]} does not fit the others in {self.rows[k]} (probability "
@@ -222,6 +227,7 @@ def calibrate(
         Those to calibrate, as in `Mechanism.vary`, such as ["coupler.length", "D.at.x", "A.value"].
     offsets : str or list of str, optional
         Measured rows and coordinates whose sensors have an unknown offset: a number that they read too much.
+        Those of coordinates must be moderate, since the search begins at zero.
     columns : dict of str to str, optional
         Columns of the measurements by these names, such as {"A": "crank angle (deg)"}.
     wrt : str or list of str, optional
@@ -255,11 +261,13 @@ def calibrate(
 
     Notes
     -----
-    Combinations are those to first order in the description, or at the estimates if more have an effect there
-    and are determined. The parameters `undetermined` are as described: estimates and intervals are those of
-    the machine with these values that measures the same. Noise of coordinates is taken into account to first
-    order. The reference for poses is the world: for another one,
-    connect the base to ground by a fixed joint, and vary ``"J.at.base.x"`` and ``"J.axes.base.rx"``.
+    Combinations are those to first order in the description, or at estimates of a first search if more have
+    an effect there and are determined. The parameters `undetermined` are as described: estimates and
+    intervals are those of the machine with these values that measures the same. Noise of coordinates is taken
+    into account to first order.
+
+    The reference for poses is the world: for another one, connect the base to ground by a fixed joint, and
+    vary ``"J.at.base.x"`` and ``"J.axes.base.rx"``.
 
     Examples
     --------
@@ -281,23 +289,27 @@ def calibrate(
     base = problem.base(start, gap_min := at_least("gap_min", gap_min, 1.0))
     found = problem.solve(problem.start, start, base.columns, sizes)
     for _ in range(REFITS_MAX):
-        more = problem.base(found.configuration, gap_min)
-        if len(more) <= len(base) or not problem.are_determined(found, more.columns):
+        try:
+            more = problem.determined(found, problem.base(found.configuration, gap_min), sizes)
+            if len(more) <= len(base):
+                break
+            found = problem.solve(found.x, found.configuration, more.columns, sizes)
+        except (SingularError, InputError):  # the first estimates stand
             break
         base = more
-        found = problem.solve(found.x, found.configuration, base.columns, sizes)
     values, shifts = np.split(found.x, [len(problem.dimensions)])
     return Calibration(
         base=base,
         values=base.matrix @ found.x,
         covariance=found.estimates.covariance,
-        noise=found.estimates.noise,
+        noise=found.noise,
         residual=problem.residual(found.configuration, found.x),
         freedom=found.estimates.freedom,
         unused=tuple(data.unused),
         description=mechanism,
         rows=problem.rows,
         deviation=problem.deviation(found, base.columns),
+        chi_square=problem.chi_square(found),
         noise_freedom=found.estimates.noise_freedom,
         before=problem.residual(start, problem.start),
         samples=problem.samples,
@@ -309,12 +321,13 @@ def calibrate(
 
 @dataclass(frozen=True)
 class _Solution:
-    """Unknowns (K,), the configurations (N,), estimates of some unknowns, and noise of coordinates (M,)."""
+    """Unknowns (K,), configurations (N,), noise of rows (E,) and coordinates (M,), estimates of unknowns."""
 
     x: np.ndarray
     configuration: Configuration
-    estimates: LeastSquares
+    noise: np.ndarray
     inputs: np.ndarray
+    estimates: Any = None
 
 
 class _Calibration:
@@ -345,7 +358,9 @@ class _Calibration:
     def __init__(self, mechanism: Mechanism, data: Columns, dimensions: Any, offsets: Any, wrt: Any) -> None:
         m = self.mechanism = mechanism
         self._select(data, wrt)
-        self.varied = m if dimensions is None else vary(m, dimensions)
+        named = isinstance(dimensions, Mapping) or dimensions is None
+        chosen = dimensions if named else names_of(dimensions, "dimensions")
+        self.varied = vary(m, chosen) if chosen else m
         self.dimensions = tuple(self.varied.coordinates[len(m.coordinates) :])
         self.offsets = () if offsets is None else names_of(offsets, "offsets")
         sensors = (*self.names, *self.rows)
@@ -378,6 +393,8 @@ class _Calibration:
             raise InputError(f"'{m.name}' must move to be calibrated, but has no coordinates.")
         data.require("values of coordinates", names, there)
         whole = np.isfinite([there[n] for n in names]).all(axis=0)
+        if not whole.any():
+            raise invalid("measurements", "must have a sample with numbers of all coordinates", 0)
         self.rows = tuple(n for n in there if n not in names and np.isfinite(there[n][whole]).any())
         others = [(key, table) for key, table in data.table.items() if key not in ("", TIME)]
         data.unused += [f"{name}.{key}" for key, table in others for name in table]
@@ -490,15 +507,16 @@ class _Calibration:
         if noise is not None:
             size = np.array([noise[n] for n in self.rows])
             inputs = np.array([noise.get(n, 0.0) for n in self.names])
+        found = _Solution(x, c, size, inputs)
         for _ in range(WEIGHTINGS_MAX):
-            last, weights = (x, size), self._weights(c, size, inputs)
-            x, c = self._search(x, c, columns, weights)
-            found = self._estimates(x, c, columns, None if noise is None else weights)
-            size = found.noise if noise is None else size
-            moved = np.abs(x - last[0])[columns] / np.sqrt(np.diagonal(found.covariance)) * inputs.any()
-            if max(moved.max(), np.abs(1.0 - last[1] / size).max()) <= NOISE_CHANGE_RTOL:
+            last, weights = found, self._weights(found)
+            x, c = self._search(last.x, last.configuration, columns, weights)
+            made = self._estimates(x, c, columns, None if noise is None else weights)
+            found = _Solution(x, c, made.noise if noise is None else size, inputs, made)
+            moved = np.abs(x - last.x)[columns] / np.sqrt(np.diagonal(made.covariance)) * inputs.any()
+            if max(moved.max(), np.abs(1.0 - last.noise / found.noise).max()) <= NOISE_CHANGE_RTOL:
                 break
-        return _Solution(x, c, replace(found, noise=size), inputs)
+        return found
 
     def _estimates(
         self, x: np.ndarray, c: Configuration, columns: np.ndarray, weights: np.ndarray | None
@@ -512,25 +530,33 @@ class _Calibration:
         return weighted_least_squares(weights @ J, _times(weights, left), size, remedy, np.ones(len(size)))
 
     def _with_mean_offsets(self, x: np.ndarray, c: Configuration, columns: np.ndarray) -> np.ndarray:
-        """Return unknowns whose offsets of rows leave residuals with a mean of zero."""
+        """Return unknowns whose offsets of angles leave residuals with a mean of zero."""
         x, left = x.copy(), self.residual(c, x)
         for k, name in enumerate(self.offsets, len(self.dimensions)):
-            if name in self.rows and k in columns:
-                row = left[:, j := self.rows.index(name)]
-                row = row[np.isfinite(row)]
-                x[k] += np.angle(np.exp(1j * row).mean()) if self.angles[j] else row.mean()
+            if name in self.rows and k in columns and self.angles[j := self.rows.index(name)]:
+                x[k] += np.angle(np.nanmean(np.exp(1j * left[:, j])))
         return x
 
-    def are_determined(self, found: _Solution, columns: np.ndarray) -> bool:
-        """Return True if other unknowns have moderate standard deviations at a solution."""
-        size = found.estimates.noise
-        weights = self._weights(found.configuration, size, found.inputs)
-        more = self._estimates(found.x, found.configuration, columns, weights)
-        return bool((np.diagonal(more.covariance) < (SIGMA_MAX * self.unit[columns]) ** 2).all())
+    def determined(
+        self, found: _Solution, base: BaseParameters, noise: Mapping[str, float] | None
+    ) -> BaseParameters:
+        """Return the combinations at a solution that have moderate standard deviations."""
+        weights, x, c = self._weights(found), found.x, found.configuration
+        kept = np.arange(len(base))
+        while len(kept):
+            columns = base.columns[kept]
+            more = self._estimates(x, c, columns, None if noise is None else weights)
+            sigma = np.sqrt(np.diagonal(more.covariance)) / self.unit[columns]
+            if sigma.max() < SIGMA_MAX:
+                break
+            kept = np.delete(kept, sigma.argmax())
+        chosen = {key: getattr(base, key)[kept] for key in ("columns", "matrix", "values")}
+        return replace(base, expressions=tuple(base.expressions[k] for k in kept), **chosen)
 
-    def _weights(self, c: Configuration, rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    def _weights(self, found: _Solution) -> np.ndarray:
         """Return matrices (N, E, E) that make residuals of unit covariance, for noise of rows and inputs."""
-        G = np.where(np.isfinite(self.measured)[..., None], self.jacobian(c)[1], 0.0) * inputs
+        G, rows = self.jacobian(found.configuration)[1] * found.inputs, found.noise
+        G = np.where(np.isfinite(self.measured)[..., None], G, 0.0)
         parts = np.concatenate([G, np.broadcast_to(np.diag(rows), (len(G), *[len(rows)] * 2))], axis=-1)
         root: Any = np.linalg.qr(parts.swapaxes(1, 2), "r")
         return np.linalg.inv(root.swapaxes(1, 2))
@@ -539,9 +565,14 @@ class _Calibration:
         """Return the standard deviations of residuals (N, E), which estimates make smaller."""
         J, G = self.jacobian(found.configuration)
         J = J[..., columns]
-        variance = found.estimates.noise**2 + ((G * found.inputs) ** 2).sum(axis=-1)
+        variance = found.noise**2 + ((G * found.inputs) ** 2).sum(axis=-1)
         left = variance - np.einsum("nei,ij,nej->ne", J, found.estimates.covariance, J)
-        return np.sqrt(np.maximum(left, variance * LEFT_MIN))
+        return np.sqrt(np.where(left > variance * LEFT_MIN, left, np.nan))
+
+    def chi_square(self, found: _Solution) -> float:
+        """Return the sum of squares of weighted residuals."""
+        left = self.residual(found.configuration, found.x)
+        return float((_times(self._weights(found), left) ** 2).sum())
 
     def _search(
         self, x: np.ndarray, c: Configuration, columns: np.ndarray, weights: np.ndarray
@@ -585,7 +616,8 @@ class _Calibration:
             if not found.status:
                 raise SingularError(
                     f"The search for estimates must converge, but did not in {SEARCH_EVALUATIONS_MAX} "
-                    "evaluations. Name fewer dimensions, or correct samples that are errors."
+                    "evaluations. Name fewer dimensions, correct samples that are errors, or describe the "
+                    "mechanism and the zeros of its coordinates more closely."
                 )
             x = place(found.x)
             return x, self.at(x)

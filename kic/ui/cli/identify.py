@@ -53,7 +53,7 @@ def _measured(command: Callable[..., Any]) -> Any:
                      help="Name a column of the file, such as A='crank angle (deg)'; repeatable."),
         parsing.names_option("--wrt", "wrt", "Use these measured coordinates; repeatable."),
         click.option("--near", multiple=True, metavar="VALUES", shell_complete=completing.coordinates,
-                     help="Set a configuration near the first sample, on its branch, in order or by name; "
+                     help="Set a configuration near the first sample, on the branch of all, in order or by name; "
                           "repeatable."),
         click.option("--save", "model_file", type=parsing.OutputFile(dir_okay=False), metavar="FILE",
                      help="Write the model with these values: .toml, .urdf or .xml."),
@@ -133,15 +133,16 @@ def calibrate(
 
     --json prints a single object: name, parameters; expressions of the combinations, matrix (their
     coefficients), values, sigma, covariance, interval, description (values of the model); dimensions and
-    offsets by name; rows, noise, residual and before (residuals of the model); samples, gap, without_effect,
-    undetermined, unused.
+    offsets by name; rows, noise, residual with its deviation, and before (residuals of the model); samples
+    (their places in FILE), gap, without_effect, undetermined, unused.
     """
     split = tuple(parsing.split_names(noise, "--noise"))
     given_noise = _pairs(split, "--noise", "NUMBER").items()
     sizes = {name: parsing.parse_number(mechanism, name, text, "--noise") for name, text in given_noise}
     names, rows = parsing.split_names(dimensions, "--dimension"), parsing.split_names(offsets, "--offset")
     found = mechanism.calibrate(data, names or None, offsets=rows or None, noise=sizes or None, **given)
-    return found, ("rows", "dimensions", "offsets", "residual", "before", "undetermined")
+    arrays = "samples", "residual", "deviation", "before"
+    return found, (*arrays, "rows", "dimensions", "offsets", "undetermined")
 
 
 def _pairs(entries: tuple[str, ...], option: str, what: str) -> dict[str, str]:

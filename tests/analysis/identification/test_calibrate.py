@@ -296,7 +296,76 @@ def test_combinations_that_a_symmetric_description_hides_are_found() -> None:
     found = m.calibrate(noisy(data, {"D": 1e-3}, np.random.default_rng(1)), lengths)
     assert len(found.base) == 2
     assert found.undetermined == ("rocker.length",)
-    assert "as described, because not determined alone: rocker.length" in found.summary().text()
+    text = found.summary().text().replace("\n", " ")
+    assert "as described (values and intervals are those of such a machine): rocker.length" in text
+
+
+TILTED = ("shoulder.axis.rx", "shoulder.axis.ry", "tip.at.z", "link1.length", "tip.at.x")
+
+
+def tilted(count: int, seed: int, size: float, *truth: float) -> tuple[kic.Mechanism, Any, Any]:
+    """A planar arm with tilted axes, whose tip leaves the plane; lengths have no effect on this as drawn."""
+    m, rng = kic.load("horn-two-link"), np.random.default_rng(seed)
+    values = dict(zip(TILTED, truth, strict=True))
+    data = poses(m, values, {c: rng.uniform(-1, 1, count) for c in m.coordinates}, ["tip.z"])
+    return m, values, noisy(data, {"tip.z": size}, rng)
+
+
+def test_more_combinations_at_the_estimates_are_optional() -> None:
+    """Three have an effect as drawn, and five at the estimates: too few numbers, or a search that fails."""
+    m, truth, data = tilted(5, 0, 1e-5, 0.01, -0.02, 0.0, 1.0, 2.0)
+    found = m.calibrate(data, TILTED)
+    assert found.base.expressions == TILTED[:3]
+    for seed in (6, 15, 33, 38):
+        m, truth, data = tilted(8, seed, 1e-7, 0.01, -0.02, 0.0, 1.0, 2.0)
+        found = m.calibrate(data, TILTED)
+        assert_allclose(found.values, combined(found, truth), 0, 40 * found.sigma.max())
+    # rounding grows with the number of samples, and leaves no gap at the estimates
+    m = parallelogram()
+    first = described(m, LINKS[1:])
+    errors = dict(zip(first, (1e-4, 7e-5, -4e-5), strict=True))
+    A = m.at().value("A") + np.linspace(-0.6, 1.2, 60)
+    data = poses(m, {n: x + errors[n] for n, x in first.items()}, {"A": A}, ["D"])
+    assert len(m.calibrate(data, LINKS[1:], gap_min=1e8).base) == 2
+
+
+def test_combinations_with_an_effect_at_the_estimates_are_judged_one_by_one() -> None:
+    """The noise is that with them: without them, residuals are ten times as large."""
+    inside = list[bool]()
+    for seed in range(8):
+        m, truth, data = tilted(20, seed, 1e-7, 0.01, -0.02, 0.0, 1.001, 2.0005)
+        found = m.calibrate(data, TILTED)
+        assert len(found.base) >= 4
+        assert found.noise[0] < 3e-7
+        low, high = found.interval(0.999).T
+        right = combined(found, truth)
+        inside += ((low < right) & (right < high)).tolist()
+    assert np.mean(inside) > 0.8
+
+
+def test_remarks_are_rare_on_correct_samples() -> None:
+    """With one degree of freedom, with a number that estimates follow, and with noise of coordinates."""
+    m, rng = kic.load("four-bar"), np.random.default_rng(0)
+    for _ in range(20):
+        A = rng.uniform(0, 6.2, 4)
+        data = {"A": A, "D": m.at({"A": A}).value("D") + 1e-4 * rng.normal(size=4)}
+        text = m.calibrate(data, ["coupler.length", "D.at.x", "crank.length"]).summary().text()
+        assert "does not fit" not in text
+    A = np.linspace(0, 6, 20)
+    x, y, _ = m.at({"A": A}).value("tip").T
+    data = {"A": A, "tip.y": y + 1e-5 * rng.normal(size=20), "tip.x": np.where(A == A[3], x, np.nan)}
+    found = m.calibrate(data, offsets="tip.x")
+    assert "does not fit" not in found.summary().text()
+    assert np.isnan(found.deviation[3, 1])
+    m = m.add(*(kic.Point(f"Q{k}", "rocker", (0.5 + 0.02 * k, 0.02, 0)) for k in range(4)))
+    rows = ["D", *(f"Q{k}.{x}" for k in range(4) for x in "xy")]
+    sizes, said = {"A": 5e-3} | dict.fromkeys(rows, 1e-5), 0
+    for _ in range(30):
+        data = poses(m, {"coupler.length": 0.29}, {"A": rng.uniform(0, 6, 20)}, rows)
+        found = m.calibrate(noisy(data, sizes, rng), "coupler.length", noise=sizes)
+        said += "times as large" in found.summary().text()
+        assert 0.5 < found.chi_square / 179 < 2.0
+    assert said < 4
 
 
 @pytest.mark.parametrize("offset", [-3.0, -1.6, 1.6, 3.1, 3.3])
@@ -346,6 +415,7 @@ def test_another_branch_is_that_of_near() -> None:
 @pytest.mark.parametrize(
     ("name", "dimensions"),
     [
+        ("four-bar", ["coupler.length"]),
         ("four-bar", ["B.at.x", "C.at.coupler.y", "coupler.com.y", "coupler.com.x", "A.value", "tip.at.y"]),
         ("puma560", ["elbow.axis.rx", "elbow.at.link2.x", "link3.com.z", "waist.value"]),
         ("geared-five-bar", ["C.at.x", "E.value"]),
@@ -378,6 +448,8 @@ def test_mechanisms_with_other_dimensions_have_their_own_parts(
     made, locked = with_dimensions(v, m, truth), v.lock(truth)
     assert [b.name for b in made.bodies] == [b.name for b in m.bodies]
     assert made.coordinates == m.coordinates
+    if dimensions == ["coupler.length"]:
+        assert made["D"].at == m["D"].at
     assert sum(b.mass or 0.0 for b in made.bodies) == sum(b.mass or 0.0 for b in m.bodies)
     of = [p.name for p in m.points if p.body != "ground"][:2] or [m.joints[-1].name]
     size = len(m.coordinates)
@@ -438,6 +510,11 @@ def test_plot_has_a_panel_for_rows_of_the_same_noise() -> None:
 
 def test_a_drawing_that_the_readings_do_not_fit_is_an_error() -> None:
     m = kic.load("four-bar")
+    # large noise that is given is no remark
+    A = [1.0, 2.0, 3.0]
+    data = {"A": A, "D": m.at({"A": A}).value("D") + [0.1, -0.2, 0.15]}
+    text = m.calibrate(data, offsets="D", noise={"D": 0.15}).summary().text()
+    assert "as large as the mechanism" not in text
     data = {"D": [2.3, np.nan, 2.4, 5.5], "A": [0.1, 0.0, 0.2, 0.3]}
     with raises(kic.ConfigurationError, match="in sample 3"):
         m.calibrate(data, "coupler.length", wrt="D")
