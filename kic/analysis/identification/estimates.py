@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kic.dynamics.regressor import BaseParameters
-from kic.errors import SingularError, invalid
+from kic.errors import SingularError, counted, invalid
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import positive
 from kic.numerics.display import Printable, Summary
@@ -68,9 +68,11 @@ class Estimates(Printable, Tabular):
     def _sheet(self, last: str, column: np.ndarray) -> Summary:
         """Return a summary with a table of the estimates, their 95 % intervals, and a last column (R,)."""
         base, (low, high) = self.base, self.interval().T
-        counts = f"{len(base)} combinations of {len(self.parameters)} parameters"
-        samples = f"{len(self.residual)} samples (gap {base.gap:.1e})"
-        sheet = Summary(f"{self.description.name}: {counts} from {samples}")
+        combinations = counted(len(base), "combination", "combinations")
+        parameters = counted(len(self.parameters), "parameter", "parameters")
+        samples = counted(len(self.residual), "sample", "samples")
+        counts = f"{combinations} of {parameters} from {samples} (gap {base.gap:.1e})"
+        sheet = Summary(f"{self.description.name}: {counts}")
         rows = np.column_stack([self.values, (high - low) / 2, column])
         texts = [x if len(x) <= LABEL_MAX else f"{x[: LABEL_MAX - 1]}…" for x in base.expressions]
         sheet.matrix("estimates", texts, ["value", "± (95 %)", last], rows)

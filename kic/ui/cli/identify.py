@@ -53,8 +53,8 @@ def _measured(command: Callable[..., Any]) -> Any:
                      help="Name a column of the file, such as A='crank angle (deg)'; repeatable."),
         parsing.names_option("--wrt", "wrt", "Use these measured coordinates; repeatable."),
         click.option("--near", multiple=True, metavar="VALUES", shell_complete=completing.coordinates,
-                     help="Set a configuration near the first sample, on the branch of all, in order or by name; "
-                          "repeatable."),
+                     help="Set a configuration near the first sample, on the branch of all, in order or by "
+                          "name; repeatable."),
         click.option("--save", "model_file", type=parsing.OutputFile(dir_okay=False), metavar="FILE",
                      help="Write the model with these values: .toml, .urdf or .xml."),
         click.option("-o", "--output", "picture", type=parsing.OutputFile(dir_okay=False), metavar="FILE",

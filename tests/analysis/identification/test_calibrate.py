@@ -353,7 +353,7 @@ def test_remarks_are_rare_on_correct_samples() -> None:
         assert "does not fit" not in text
     A = np.linspace(0, 6, 20)
     x, y, _ = m.at({"A": A}).value("tip").T
-    data = {"A": A, "tip.y": y + 1e-5 * rng.normal(size=20), "tip.x": np.where(A == A[3], x, np.nan)}
+    data = {"A": A, "tip.y": y + 1e-5 * rng.normal(size=20), "tip.x": np.where(np.arange(20) == 3, x, np.nan)}
     found = m.calibrate(data, offsets="tip.x")
     assert "does not fit" not in found.summary().text()
     assert np.isnan(found.deviation[3, 1])
@@ -511,8 +511,8 @@ def test_plot_has_a_panel_for_rows_of_the_same_noise() -> None:
 def test_a_drawing_that_the_readings_do_not_fit_is_an_error() -> None:
     m = kic.load("four-bar")
     # large noise that is given is no remark
-    A = [1.0, 2.0, 3.0]
-    data = {"A": A, "D": m.at({"A": A}).value("D") + [0.1, -0.2, 0.15]}
+    A = np.array([1.0, 2.0, 3.0])
+    data = {"A": A, "D": m.at({"A": A}).value("D") + 0.1 * np.cos(3 * A)}
     text = m.calibrate(data, offsets="D", noise={"D": 0.15}).summary().text()
     assert "as large as the mechanism" not in text
     data = {"D": [2.3, np.nan, 2.4, 5.5], "A": [0.1, 0.0, 0.2, 0.3]}
