@@ -343,14 +343,14 @@ class _Calibration:
         Their numbers; NaN in empty cells of rows.
     samples : (N,) int
         Places of the samples among the measured ones.
-    dimensions, offsets : tuple of str
-        Names of the dimensions, and of rows whose sensors have an offset.
+    dimensions, offsets, parameters : tuple of str
+        Names of the dimensions, of rows whose sensors have an offset, and of all unknowns.
     start : (K,)
         Described dimensions, and offsets of zero.
     unit, row_size : (K,), (E,)
         Sizes of the unknowns and rows: 1 for angles, the size of the mechanism for lengths.
-    kinds : (E,) int
-        Numbers of rows of parts of one kind and unit.
+    angles, kinds : (E,) bool, (E,) int
+        True for rows that are angles; numbers of rows of parts of one kind and unit.
     near : Configuration or None
         Configurations near the samples, the last accepted ones.
     """

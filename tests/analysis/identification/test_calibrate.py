@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -465,6 +466,25 @@ def test_mechanisms_with_other_dimensions_have_their_own_parts(
         for key in ("I", "load"):
             one, other = (getattr(c.dynamics(), key) for c in (a, b))
             assert_allclose(one, other, 1e-9, 1e-9 * max(1.0, np.abs(other).max()))
+
+
+def test_groups_of_dimensions_have_one_estimate() -> None:
+    m, rng = kic.load("four-bar"), np.random.default_rng(6)
+    A = np.linspace(0.0, 6.0, 30)
+    slope = {"D.at.ground.x": 0.8, "D.at.ground.y": 0.6, "coupler.com.x": 1.0}
+    v = m.vary({"slope": slope, "rise": "tip.at.y"})
+    c = v.at({"A": A, "slope": 0.002, "rise": -0.001})
+    data = {"A": A, "D": c.value("D"), "tip.x": c.value("tip.x"), "tip.y": c.value("tip.y")}
+    found = m.calibrate(data, {"slope": slope, "rise": "tip.at.y"})
+    assert_allclose([found.dimensions[n] for n in ("slope", "rise")], [0.002, -0.001], 0, EXACT_ATOL)
+    assert_allclose(found.mechanism["coupler"].com[0], m["coupler"].com[0] + 0.002, 0, 1e-3)
+    assert_allclose(found.mechanism.at({"A": A}).value("tip.y"), data["tip.y"], 0, EXACT_ATOL)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.summary().text() == found.summary().text()
+    assert again.mechanism == found.mechanism
+    # a calibrated mechanism is a description like others
+    none = found.mechanism.calibrate(noisy(data, {"D": 1e-6}, rng), ["coupler.length"])
+    assert abs(none.values[0] - none.base.values[0]) < 5 * none.sigma[0]
 
 
 def test_what_has_no_effect_is_named() -> None:
