@@ -31,7 +31,7 @@ _SLIDE, _TURN, _ZERO = range(3)
 # sides of a part with two bodies that a dimension without the name of a body changes
 _BOTH: dict[str, tuple[int, ...]] = {"": (0, 1)}
 # numbers of a description that differ by less are equal, relative to their largest or to the mechanism
-ROUNDING_RTOL = 1e-14
+SAME_NUMBER_RTOL = 1e-14
 # difference from 1 of the length of a unit vector: a few rounding errors
 _UNIT_ATOL = 1e-14
 
@@ -209,7 +209,7 @@ def _without_rounding(made: Any, part: Any, length: float) -> Any:
         a, b = reals(x), reals(getattr(made, key))
         if a is not None and b is not None and a.shape == b.shape:
             size = max(np.abs(a).max(initial=0.0), length if key in ("at", "origin", "com", "value") else 0.0)
-            if (np.abs(a - b) <= ROUNDING_RTOL * size).all():
+            if (np.abs(a - b) <= SAME_NUMBER_RTOL * size).all():
                 same[key] = x
     return replace(made, **same)
 
