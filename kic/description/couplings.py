@@ -7,8 +7,9 @@ reference configuration, for any directions of the axes and any order of the bod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,12 @@ from kic.numerics.display import Summary
 DEFINITIONS = ("ratios", "gears", "belt", "pitch_point")
 
 Terms = tuple[tuple[str, float], ...]
+
+
+def ratio_fields(terms: Iterable[tuple[str, float]]) -> dict[str, Any]:
+    """Return the fields of a coupling that is described by ratios."""
+    joints, ratios = zip(*terms, strict=True)
+    return {**dict.fromkeys(DEFINITIONS), "joints": joints, "ratios": ratios}
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _PREFERENCE = (9, 6, 7, 8, 0, 1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Printable):
-    """Combinations of parameters that measurements determine, such as efforts: B π, T = Y[..., columns] B π.
+    """Combinations B π of parameters that measurements determine; for efforts, T = Y[..., columns] B π.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.contacts import Contact
+from kic.description.couplings import ratio_fields
 from kic.description.description import find_part, given_names
 from kic.description.joint_types import BALL_TYPES, JOINT_AXES, LOOP_TYPES
 from kic.description.parts import Body, Frame, Joint, Point
@@ -824,9 +825,8 @@ def described_at(
         bodies=tuple(map(there.body, mechanism.bodies)),
         couplings=tuple(
             # the ratios of a pitch point do not depend on the configuration
-            replace(x, pitch_point=None, joints=names, ratios=ratios) if x.pitch_point is not None else x
+            replace(x, **ratio_fields(mechanism._terms[x.name])) if x.pitch_point is not None else x
             for x in mechanism.couplings
-            for names, ratios in [zip(*mechanism._terms[x.name], strict=True)]
         ),
         joints=tuple(joints),
         points=tuple(replace(p, at=there.point(p.body, p.at)) for p in mechanism.points),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import numpy as np
 
 from kic.description.parts import Frame, Joint
-from kic.description.units import row_unit
+from kic.description.units import coordinate_units, row_unit
 from kic.description.validation import GROUND, part_of, split_row
 from kic.dynamics.dynamics import Dynamics
 from kic.dynamics.mass_and_load_tables import Loads
@@ -729,6 +729,15 @@ def model_of(owner: _Modelled) -> CompiledModel:
     It has the description, the tree, rows, transfers and programs.
     """
     return owner._model
+
+
+def row_sizes(owner: _Modelled, rows: Iterable[str]) -> np.ndarray:
+    """Return the sizes (n,) of rows of a mechanism: 1 for angles, else its characteristic length."""
+    model = model_of(owner)
+    units, length = coordinate_units(model.description), float(model.length)
+    return np.array(
+        [1.0 if (units.get(n) or row_unit(model.description, n)) == "rad" else length for n in rows]
+    )
 
 
 def flat_states(configuration: Configuration) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kic.description.contacts import Contact
-from kic.description.couplings import Coupling, Terms
+from kic.description.couplings import Coupling, Terms, ratio_fields
 from kic.description.description import KINDS, REFERENCES, Part, given_names, reference_values
 from kic.description.joint_types import JointType
 from kic.description.parts import Body, Frame, Joint, Measure, Point
@@ -113,6 +113,7 @@ def vary(
     See Also
     --------
     lock : Fix dimensions and other coordinates.
+    calibrate : Dimensions from measured positions.
     sensitivity : Derivative of any result, also by masses and other numbers.
 
     Notes
@@ -177,7 +178,12 @@ def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str
     """
     there, known = varied.lock(values), mechanism._parts
     length = float(model_of(mechanism).length)
-    carriers = {joint.bodies for joint in there.joints if joint.name not in known}
+    slides = [joint.bodies for joint in there.joints if joint.name not in known]
+
+    def carrier(name: str) -> Any:
+        """Return the body with the mass of another one, beyond its slides, or None."""
+        beyond = (carrier(outer) for inner, outer in slides if inner == name)
+        return there[name] if there[name].mass else next(filter(None, beyond), None)
 
     def parts(kind: str) -> Iterator[Any]:
         for part in getattr(mechanism, kind):
@@ -185,17 +191,12 @@ def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str
             if kind == "motors":
                 made = part
             elif kind == "couplings":
-                names, ratios = zip(*mechanism._terms[part.name], strict=True)
-                others = dict.fromkeys(("gears", "belt", "pitch_point"))
                 still = part.pitch_point is None and varied._parts[part.name] == part
-                made = part if still else replace(part, joints=names, ratios=ratios, **others)
+                made = part if still else replace(part, **ratio_fields(mechanism._terms[part.name]))
             elif kind in REFERENCES:
                 made = replace(made, **{REFERENCES[kind]: getattr(part, REFERENCES[kind])})
             elif kind == "bodies" and part.mass != made.mass:
-                reached = [part.name]
-                reached += (outer for name in reached for inner, outer in carriers if inner == name)
-                carrier: Any = next(there[name] for name in reached if there[name].mass)
-                made = replace(carrier, name=part.name, at=made.at)
+                made = replace(carrier(part.name), name=part.name, at=made.at)
             yield _without_rounding(made, part, length)
 
     fields: dict[str, Any] = {kind: tuple(parts(kind)) for kind in KINDS}
@@ -412,8 +413,7 @@ def _with_ratios(
                 )
     if not moved:
         return {}
-    others = dict.fromkeys(("gears", "belt", "pitch_point"))
-    return {coupling.name: {"joints": tuple(ratios), "ratios": tuple(ratios.values()), **others}}
+    return {coupling.name: ratio_fields(ratios.items())}
 
 
 def _massless(name: str, at: Any) -> Body:

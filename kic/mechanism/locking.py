@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from kic.description.couplings import ratio_fields
 from kic.description.description import Part, find_part, given_names
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Joint, Measure, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
-from kic.description.units import coordinate_units, row_unit
 from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
 from kic.kinematics.outputs import OMEGA
 from kic.kinematics.tree import ball_axes
 from kic.mechanism.assembly import default_coordinates, described_at, state_at
-from kic.mechanism.configuration import Configuration, displacements, flat_states
+from kic.mechanism.configuration import Configuration, displacements, flat_states, row_sizes
 from kic.mechanism.inputs import single_entries
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import mapping, names_of
@@ -126,8 +126,7 @@ def lock(mechanism: Mechanism, values: Mapping[str, Any] | str | Iterable[str]) 
     for name, terms in couplings.items():
         # a locked joint has the value of the reference configuration, where its term is zero
         if terms and terms != base._terms[name]:
-            joints, ratios = zip(*terms, strict=True)
-            made = made.replace(name, joints=joints, ratios=ratios, gears=None, belt=None, pitch_point=None)
+            made = made.replace(name, **ratio_fields(terms))
     for name in locked:
         made = made.replace(name, **({"type": "fixed"} if name in base._joints else _FIXED))
     made = made.add(*_guides(base, rows)) if rows else made
@@ -457,12 +456,7 @@ def _independent(
 def _rank(reference: Configuration, rows: list[str]) -> int:
     """Return the number of independent rows in the reference configuration, from scaled coefficients."""
     m = reference._model.description
-    units, length = coordinate_units(m), m._model.length
-
-    def sizes(names: Iterable[str]) -> np.ndarray:
-        return np.array([1.0 if (units.get(n) or row_unit(m, n)) == "rad" else length for n in names])
-
-    G = reference.coefficients(rows, order=1).G / sizes(rows)[:, None] * sizes(m.coordinates)
+    G = reference.coefficients(rows, order=1).G / row_sizes(m, rows)[:, None] * row_sizes(m, m.coordinates)
     return int(np.linalg.matrix_rank(G, tol=RANK_RTOL * np.abs(G).max(initial=1.0)))
 
 

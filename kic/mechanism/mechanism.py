@@ -406,8 +406,8 @@ class Mechanism(Printable, MechanismDescription):
         close_loops = _assembly.close_loops
         draw = _draw.draw_reference
         find_equilibrium = _equilibrium.find_equilibrium
-        identify = _identify.identify
         hold_spins = _locking.hold_spins
+        identify = _identify.identify
         lock = _locking.lock
         replace = _description.replace_fields
         save = _robot_writers.save

@@ -24,7 +24,7 @@ from kic.description.units import row_unit, warn_of_degrees
 from kic.description.validation import part_of
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, ZERO_RTOL, BaseParameters, base_parameters
 from kic.errors import ConfigurationError, DegreesWarning, InputError, SingularError, invalid, unknown
-from kic.mechanism.configuration import Configuration, model_of
+from kic.mechanism.configuration import Configuration, model_of, row_sizes
 from kic.mechanism.dimensions import vary, with_dimensions
 from kic.mechanism.locking import state_like
 from kic.mechanism.mechanism import Mechanism
@@ -84,7 +84,7 @@ class Calibration(Estimates):
     before : (N, E) ndarray
         Residuals of the description.
     samples : (N,) ndarray
-        Places of these samples among the measured ones.
+        Places of these samples among the measured ones, from 0.
     dimensions : dict of str to float
         Estimated dimensions; those in `undetermined` are as described.
     offsets : dict of str to float
@@ -116,14 +116,14 @@ class Calibration(Estimates):
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Tuple of the parameters that are as described: without effect, or other than the first ones."""
+        """Tuple of the parameters that keep their values: without effect, or not determined alone."""
         return tuple(np.delete(self.parameters, self.base.columns).tolist())
 
     @cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism described with the estimated dimensions, without offsets of sensors.
 
-        It is described at the same coordinates.
+        Its reference configuration has the same coordinates.
         """
         if not self.dimensions:
             return self.description
@@ -175,7 +175,7 @@ class Calibration(Estimates):
         facts = np.column_stack([self.noise, *self.root_mean_squares()])
         sheet.matrix("residuals, root mean square", units, ["noise", "before", "after"], facts)
         rest = [name for name in self.undetermined if name not in self.base.without_effect]
-        self._say_names(sheet, {"as described (values and intervals are those of such a machine)": rest})
+        self._say_names(sheet, {"kept as described (values and intervals hold for such a machine)": rest})
         share, count = self.residual / self.deviation, np.isfinite(self.residual).sum()
         more, given = count - len(self.base), bool(np.isinf(self.noise_freedom).all())
         ratio = float(np.sqrt(self.chi_square / more))
@@ -184,7 +184,7 @@ class Calibration(Estimates):
                 f"Residuals are {ratio:.1f} times as large as their noise, so that the intervals are too "
                 "narrow: other dimensions differ, too, or the noise is larger."
             )
-        if not given and (self.noise > LARGE_NOISE_MIN * _sizes(self.description, self.rows)).any():
+        if not given and (self.noise > LARGE_NOISE_MIN * row_sizes(self.description, self.rows)).any():
             sheet.say(
                 "Residuals are as large as the mechanism: samples are on other branches than the reference "
                 "configuration or `near`, or columns have other units."
@@ -263,8 +263,8 @@ def calibrate(
     -----
     Combinations are those to first order in the description, or at estimates of a first search if more have
     an effect there and are determined. The parameters `undetermined` are as described: estimates and
-    intervals are those of the machine with these values that measures the same. Noise of coordinates is taken
-    into account to first order.
+    intervals are those of a machine with these values and the same measurements. Noise of coordinates is
+    taken into account to first order.
 
     The reference for poses is the world: for another one, connect the base to ground by a fixed joint, and
     vary ``"J.at.base.x"`` and ``"J.axes.base.rx"``.
@@ -378,11 +378,13 @@ class _Calibration:
         self.parameters = (*self.dimensions, *(f"{name}.offset" for name in self.offsets))
         described = held_coordinates(self.varied)
         self.start = np.array([*(described[n] for n in self.dimensions), *[0.0] * len(self.offsets)])
-        self.unit = np.append(_sizes(self.varied, self.dimensions), _sizes(m, self.offsets))
-        self.angles, self.row_size = _angles(m, self.rows), _sizes(m, self.rows)
+        self.unit = np.append(row_sizes(self.varied, self.dimensions), row_sizes(m, self.offsets))
+        self.row_size = row_sizes(m, self.rows)
+        self.angles = np.array([row_unit(m, name) == "rad" for name in self.rows])
         labels = [f"{type(find_part(m, part_of(name))).__name__} {row_unit(m, name)}" for name in self.rows]
         self.kinds = np.unique(labels, return_inverse=True)[1]
         self.near: Configuration | None = None
+        self._last: tuple[Configuration, np.ndarray, np.ndarray] | None = None
 
     def _select(self, data: Columns, wrt: Any) -> None:
         """Select the measured coordinates, other rows, and samples."""
@@ -458,8 +460,10 @@ class _Calibration:
     def jacobian(self, c: Configuration) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of the rows by unknowns (N, E, K) and by measured coordinates (N, E, M).
 
-        They are NaN where coordinates are singular.
+        They are NaN where coordinates are singular. Those of the last configurations are kept.
         """
+        if self._last is not None and self._last[0] is c:
+            return self._last[1:]
         names, dims = self.names, self.dimensions
         found = c.coefficients(list(self.rows), order=1, wrt=(*names, *dims), failures="mask")
         places = [found.columns.index(name) for name in (*names, *dims)]
@@ -470,7 +474,8 @@ class _Calibration:
                 shifts[..., k] = -G[..., names.index(name)]
             else:
                 shifts[:, self.rows.index(name), k] = 1.0
-        return np.concatenate([J, shifts], axis=-1), G
+        self._last = c, np.concatenate([J, shifts], axis=-1), G
+        return self._last[1:]
 
     def base(self, c: Configuration, gap_min: float) -> BaseParameters:
         """Return the combinations of the unknowns that the samples determine in some configurations."""
@@ -590,15 +595,17 @@ class _Calibration:
 
         def errors(y: np.ndarray) -> np.ndarray:
             x = place(y)
-            c = self.at(x, "mask")
-            J = self.jacobian(c)[0][..., columns] if c.ok.all() else np.array(np.nan)
+            near = self.at(x, "mask")
+            J = self.jacobian(near)[0][..., columns] if near.ok.all() else np.array(np.nan)
             if not np.isfinite(J).all():  # the search takes a smaller step
                 return np.full(self.measured.size, np.inf)
-            tried[:] = c, -(weights @ np.where(there, J * unit, 0.0))
-            return _times(weights, self.residual(c, x)).ravel()
+            tried[:] = near, -(weights @ np.where(there, J * unit, 0.0))
+            return _times(weights, self.residual(near, x)).ravel()
 
         def derivatives(_: np.ndarray) -> np.ndarray:
-            self.near, J = tried  # accepted
+            nonlocal c
+            c, J = tried  # accepted
+            self.near = c
             return J.reshape(-1, len(columns))
 
         with warnings.catch_warnings():
@@ -619,18 +626,7 @@ class _Calibration:
                     "evaluations. Name fewer dimensions, correct samples that are errors, or describe the "
                     "mechanism and the zeros of its coordinates more closely."
                 )
-            x = place(found.x)
-            return x, self.at(x)
-
-
-def _angles(mechanism: Mechanism, rows: Iterable[str]) -> np.ndarray:
-    """Return True for rows that are angles."""
-    return np.array([row_unit(mechanism, name) == "rad" for name in rows], dtype=bool)
-
-
-def _sizes(mechanism: Mechanism, rows: Iterable[str]) -> np.ndarray:
-    """Return the sizes of rows: 1 for angles, the size of the mechanism for lengths."""
-    return np.where(_angles(mechanism, rows), 1.0, float(model_of(mechanism).length))
+            return place(found.x), c
 
 
 def _times(weights: np.ndarray, left: np.ndarray) -> np.ndarray:

@@ -149,6 +149,23 @@ def test_number_of_combinations_of_an_arm(name: str) -> None:
     assert len(found.mechanism.bodies) == len(m.bodies)
 
 
+def test_poses_of_a_tool_by_its_euler_angles() -> None:
+    """One pose of the tool has six numbers; the axes of the wrist turn by known angles."""
+    m, rng = kic.load("puma560"), np.random.default_rng(4)
+    m = m.add(kic.Frame("hand", "link6", origin=np.add(m["flange"].at, [0.0, 0.0, 0.1])))
+    dims = ["elbow.at.link2.x", "wrist_bend.axis.link4.rx", "hand.axes.rz", "shoulder.value"]
+    rows = [f"hand.{x}" for x in "xyz"] + [f"hand.euler_xyz.{k}" for k in (1, 2, 3)]
+    truth = machine(m, dims, rng)
+    inputs = {n: rng.uniform(-1.0, 1.0, 30) for n in m.coordinates}
+    data = poses(m, truth, inputs, rows)
+    # other branches of angles
+    data["hand.euler_xyz.1"] = data["hand.euler_xyz.1"] % (2 * np.pi)
+    found = m.calibrate(data, dims)
+    assert len(found.base) == 4
+    assert_allclose([*found.dimensions.values()], [*truth.values()], 0, EXACT_ATOL)
+    assert found.noise[0] != found.noise[3]
+
+
 def test_angles_of_a_four_bar_do_not_give_its_size() -> None:
     """Encoders at both cranks determine ratios of lengths, and their own offsets."""
     m, rng = kic.load("four-bar"), np.random.default_rng(1)
@@ -298,7 +315,7 @@ def test_combinations_that_a_symmetric_description_hides_are_found() -> None:
     assert len(found.base) == 2
     assert found.undetermined == ("rocker.length",)
     text = found.summary().text().replace("\n", " ")
-    assert "as described (values and intervals are those of such a machine): rocker.length" in text
+    assert "kept as described (values and intervals hold for such a machine): rocker.length" in text
 
 
 TILTED = ("shoulder.axis.rx", "shoulder.axis.ry", "tip.at.z", "link1.length", "tip.at.x")
