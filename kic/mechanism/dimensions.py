@@ -210,8 +210,8 @@ def _without_rounding(made: Any, part: Any, length: float) -> Any:
         a, b = reals(x), reals(getattr(made, key))
         if a is not None and b is not None and a.shape == b.shape:
             size = max(np.abs(a).max(initial=0.0), length if key in ("at", "origin", "com", "value") else 0.0)
-            if (np.abs(a - b) <= SAME_NUMBER_RTOL * size).all():
-                same[key] = x
+            equal = np.abs(a - b) <= SAME_NUMBER_RTOL * size
+            same[key] = x if equal.all() else np.where(equal, a, b).tolist()
     return replace(made, **same)
 
 

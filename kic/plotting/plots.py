@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # standard deviations that contain 95 % of normal noise
 NOISE_95 = 1.96
 # most rows in a panel of residuals
-PANEL_ROWS_MAX = 6
+PANEL_ROWS_MAX = 3
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 

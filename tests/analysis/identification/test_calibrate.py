@@ -468,6 +468,7 @@ def test_mechanisms_with_other_dimensions_have_their_own_parts(
     assert made.coordinates == m.coordinates
     if dimensions == ["coupler.length"]:
         assert made["D"].at == m["D"].at
+        assert with_dimensions(m.vary("D.at.x"), m, {"D.at.x": 0.5})["D"].at == (0.5, 0.0, 0.0)
     assert sum(b.mass or 0.0 for b in made.bodies) == sum(b.mass or 0.0 for b in m.bodies)
     of = [p.name for p in m.points if p.body != "ground"][:2] or [m.joints[-1].name]
     size = len(m.coordinates)
