@@ -231,6 +231,7 @@ _METHODS = {
         "analysis.linear.linearize": "linearize",
         "analysis.linear.motor_demand": "motor_demand",
         "analysis.positions.singularities": "singularities",
+        "analysis.tolerances": "tolerance_analysis",
         "mechanism.regressor": "regressor",
         "mechanism.whole_body": "body_contributions centroidal_momentum",
         "plotting.draw": "draw",
@@ -277,6 +278,9 @@ _METHODS = {
     },
     "Sweep": {
         "plotting.maps": "plot:plot_sweep",
+    },
+    "ToleranceAnalysis": {
+        "plotting.plots": "plot:plot_tolerance_analysis",
     },
 }
 __all__ = sorted(_HOME)

@@ -523,14 +523,21 @@ def _columns(tree: Tree, state: np.ndarray) -> np.ndarray:
 
 def state_at(tree: Tree, zero: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
     """Return the state with given joint values; rotations are vectors from the described configuration."""
-    phi, given = _columns(tree, zero), start_columns(tree, values)
-    phi[list(given)] = list(given.values())
-    state, turned = zero.copy(), tree.states(phi[None])[0]
+    return states_at(tree, zero, start_columns(tree, values), ())
+
+
+def states_at(tree: Tree, zero: np.ndarray, given: Mapping[int, Any], batch: tuple[int, ...]) -> np.ndarray:
+    """Return states (..., S) with given columns (...) of the tree, as in `state_at`."""
+    phi = np.broadcast_to(_columns(tree, zero), (*batch, tree.size)).copy()
+    for k, value in given.items():
+        phi[..., k] = value
+    turned = tree.states(phi.reshape(-1, tree.size)).reshape(*batch, *zero.shape)
+    state = np.broadcast_to(zero, turned.shape).copy()
     entries = tree.single_columns[1]
-    state[entries] = turned[entries]
+    state[..., entries] = turned[..., entries]
     for turn, quaternion in tree.ball_slices:
         if given.keys() & range(turn.start, turn.stop):
-            state[quaternion] = turned[quaternion]
+            state[..., quaternion] = turned[..., quaternion]
     return state
 
 

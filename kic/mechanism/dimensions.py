@@ -93,7 +93,7 @@ def vary(
         - ``"rod"``, a fixed distance or angle.
 
         A dict maps names of coordinates to dimensions, or to weights of several that change together. These
-        coordinates are 0 in the reference configuration.
+        coordinates are 0 in the reference configuration, unless it maps a dimension to itself.
 
     Returns
     -------
@@ -140,7 +140,10 @@ def vary(
     """
     mechanism._model.require_real("vary()", "Vary the dimensions of the mechanism without it.")
     if isinstance(dimensions, Mapping):
-        chosen = {name: _weighted(mechanism, name, one) for name, one in dimensions.items()}
+        chosen = {
+            name: _found(mechanism, name) if one == name else _weighted(mechanism, name, one)
+            for name, one in dimensions.items()
+        }
     else:
         names = names_of(dimensions, "dimensions")
         if twice := [name for name in names if names.count(name) > 1]:

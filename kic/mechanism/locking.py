@@ -17,7 +17,7 @@ from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
 from kic.kinematics.outputs import OMEGA
 from kic.kinematics.tree import ball_axes
-from kic.mechanism.assembly import default_coordinates, described_at, state_at
+from kic.mechanism.assembly import default_coordinates, described_at, states_at
 from kic.mechanism.configuration import Configuration, displacements, flat_states, row_sizes
 from kic.mechanism.inputs import single_entries
 from kic.mechanism.mechanism import Mechanism
@@ -479,19 +479,19 @@ def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
 
 
 def state_like(other: Mechanism, mechanism: Mechanism, found: Configuration) -> np.ndarray:
-    """Return the state (S,) in another mechanism with the joints of one in a configuration.
+    """Return the states (..., S) in another mechanism with the joints of one in its configurations.
 
     Further joints of the other one stay as described.
     """
     tree, turns, poses = other._model.tree, _turns(mechanism), displacements(found)
     own = {c for joint in mechanism.joints for c in joint.components} & {*tree.columns}
-    values = {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in own}
-    return state_at(tree, other.at().state, values)
+    values = {tree.column[c]: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in own}
+    return states_at(tree, other.at().state, values, found.batch)
 
 
-def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> float:
-    """Return a component of the rotation vector of a joint from displacements (4, 4) of its bodies."""
+def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> np.ndarray:
+    """Return a component of the rotation vector of a joint from displacements (..., 4, 4) of its bodies."""
     joint: Any = find_part(mechanism, component.rpartition(".")[0])
-    first, second = (poses[body][:3, :3] for body in joint.bodies)
-    turn = vector_from_matrix((first.T @ second)[None])[0] @ ball_axes(joint)
-    return float(turn[joint.components[-3:].index(component)])
+    first, second = (poses[body][..., :3, :3] for body in joint.bodies)
+    turn = vector_from_matrix(first.swapaxes(-1, -2) @ second) @ ball_axes(joint)
+    return np.asarray(turn[..., joint.components[-3:].index(component)])

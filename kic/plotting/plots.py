@@ -20,11 +20,14 @@ CONSTANT_RANGE_RTOL = 1e-9
 if TYPE_CHECKING:
     from kic.analysis.identification.calibrate import Calibration
     from kic.analysis.identification.identify import Identification
+    from kic.analysis.tolerances import ToleranceAnalysis
 
 # standard deviations that contain 95 % of normal noise
 NOISE_95 = 1.96
-# most rows in a panel of residuals
-PANEL_ROWS_MAX = 3
+# standard deviations of limits of deviations
+LIMIT_SIGMAS = 3.0
+# most rows in a panel of residuals, and most bars in one of shares
+PANEL_ROWS_MAX, BARS_MAX = 3, 12
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 
@@ -252,6 +255,63 @@ def plot_calibration(found: Calibration, *, width: float = COLUMN) -> Picture:
             limit = NOISE_95 * np.fmax.reduce(found.deviation[:, some], axis=1)
             panels.append(Panel("residual", kind[1], {**lines, "95 %": limit, "−95 %": -limit}))
     return draw_plots(found.samples, panels, "", width=width, abscissa="sample")
+
+
+def plot_tolerance_analysis(found: ToleranceAnalysis, *, width: float = COLUMN) -> Picture:
+    """Plot deviations from nominal values along a path, or for one configuration the shares of tolerances.
+
+    Limits of deviations are the mean ± 3 σ, and the worst case.
+
+    Parameters
+    ----------
+    width : float
+        Width in inches.
+
+    Returns
+    -------
+    Picture
+        Its ``axes`` are a tuple, one for each row; without path only for rows that vary.
+
+    Raises
+    ------
+    InputError
+        If the batch has several axes or is empty, or no row varies.
+    """
+    if not found.batch:
+        return _plot_shares(found, check_width(width))
+    if len(found.batch) > 1 or 0 in found.batch:
+        message = f"A plot of tolerances must show one configuration or a path, got the batch {found.batch}."
+        raise InputError(f"{message} Choose members before the analysis.", key="batch", got=found.batch)
+    panels, m, name = [], found.mechanism, found.coordinates[0]
+    shift, sigma = found.mean - found.nominal, LIMIT_SIGMAS * found.sigma
+    worst = found.worst_case - found.nominal[..., None]
+    for k, row in enumerate(found.rows):
+        limits = {"mean + 3 σ": shift + sigma, "mean − 3 σ": shift - sigma}
+        lines = {end: a[:, k] for end, a in ({"mean": shift} | limits).items()}
+        lines |= {"worst +": worst[:, k, 1], "worst −": worst[:, k, 0]}
+        panels.append(Panel(f"Δ {row}", row_unit(m, row), lines))
+    x = found.configuration.table(name)[name]
+    return draw_plots(x, panels, row_unit(m, name), width=width, abscissa=name)
+
+
+def _plot_shares(found: ToleranceAnalysis, width: float) -> Picture:
+    """Plot the largest shares of tolerances in the variance of each row as bars."""
+    names, shares = list(found.tolerances), dict(zip(found.rows, 100 * found.share, strict=True))
+    shares = {row: share for row, share in shares.items() if np.isfinite(share).all()}
+    if not shares:
+        raise InputError("A plot of shares must have a row that varies, got none.", key="rows")
+    count = min(len(names), BARS_MAX)
+    with style():
+        figure = new_figure(width, len(shares) * (2 + count) * NAME_HEIGHT * 1.2 + TIME_AXIS_HEIGHT)
+        all_axes = figure.subplots(len(shares), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (row, share) in zip(all_axes, shares.items(), strict=True):
+            order = np.argsort(-share, kind="stable")[:count]
+            axes.barh(range(count), share[order], height=0.6)
+            axes.set_yticks(range(count), [literal(names[k]) for k in order])
+            axes.invert_yaxis()
+            axes.set_title(literal(row))
+        all_axes[-1].set_xlabel("share of the variance (%)")
+    return Picture(figure, tuple(all_axes))
 
 
 def part_panels(
