@@ -363,6 +363,7 @@ def context(name: str) -> dict[str, Any]:
         "trace": [tip], "units": {}, "tolerance": 1e-4, "width": 3.5, "scale": 1.0, "along": c,
         "period": 0.02, "omega": 1.0,
         "parameters": [f"{m.bodies[0].name}.com.x"], "dimensions": [f"{m.bodies[0].name}.com.x"],
+        "tolerances": {f"{m.bodies[0].name}.com.x": 1e-4}, "distribution": "uniform", "sigmas": 2.0,
         "stable": False, "motors": False, "end_speed": 0.0,
         "start_speed": 0.0, "samples": 11, "rate_limits": one + 1, "acceleration_limits": one + 1,
         "jerk_limits": one + 1, "effort_limits": one + 1,
@@ -452,6 +453,8 @@ def objects(v: dict[str, Any]) -> Iterator[tuple[Callable[[], Any], dict[str, An
         }
         turn = kic.load("four-bar").path({"A": np.linspace(0.0, 2 * np.pi, 9)})
         yield lambda: turn.shaking_force(1.0), turning
+        limits = {"crank.length": 1e-4, "B.clearance": 1e-4}
+        yield lambda: turn[0].tolerance_analysis("tip", limits), {}
     yield lambda: c.motor_demand(v["qd"], v["qdd"], v["qddd"]) if m.motors else None, {}
     yield lambda: c.joint_forces()[m.joints[0].name], {"direction": [0, 0, 1.0], "place": [0.0, 0.0, 0.0]}
     yield lambda: c.distribute(effort, actuators=extra, criterion=np.ones(M + 1)), {}

@@ -329,6 +329,10 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
             "values covariance deviation",
         ),
         "identify": lambda s: parts(s.m.identify(bench(s.m), cutoff=8.0), "values covariance noise residual"),
+        "tolerances": lambda s: parts(
+            s.c.tolerance_analysis("tip", {"crank.length": 1e-3, "C.clearance": 2e-3, "D.value": 1e-2}),
+            "nominal mean covariance share worst_case",
+        ),
         "mobility/finite": lambda s: parts(s.m.mobility(s.c), "finite infinitesimal nearby"),
         "path": lambda s: parts(s.m.path({"A": np.linspace(1.0, 3.0, 9)}), "state"),
         "singularities/found": lambda s: {

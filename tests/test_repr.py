@@ -65,6 +65,7 @@ def results() -> Iterator[Any]:
         regressor.base(),
         arm.identify(moving, "link1.mx"),
         bar.calibrate({"A": np.arange(6.0), "D": np.arange(6.0)}, offsets="D"),
+        bar.at().tolerance_analysis("tip", {"crank.length": 1e-4}),
         shaking,
         shaking.harmonics(2),
         shaking.balance("crank", radius=0.1),

@@ -303,6 +303,9 @@ def _distributions(distribution: Any, names: Iterable[str]) -> dict[str, str]:
     for name, kind in mapping("distribution", distribution, "names of tolerances to distributions").items():
         if name not in kinds:
             raise unknown("tolerance", name, "`tolerances`", kinds, quoted=False)
+        if name.endswith(CLEARANCE):
+            message = f"`distribution` must not name clearances, whose parts touch, got '{name}'. Leave it out."
+            raise InputError(message, key="distribution", name=name)
         kinds[name] = choice(f"distribution['{name}']", kind, words)
     return kinds
 

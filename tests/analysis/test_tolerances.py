@@ -66,7 +66,7 @@ def test_moments_are_those_of_a_quadratic_function() -> None:
 
     tolerances = {"A": 0.1, "coupler.length": 0.02, "D.value": 0.05, "B.clearance": 0.03}
     kinds = ("uniform", "normal", "uniform", "contact")
-    given = dict(zip(tolerances, kinds, strict=True)) | {"B.clearance": "normal"}
+    given = dict(zip([*tolerances][:3], kinds[:3], strict=True))
     found = c.tolerance_analysis(of, tolerances, distribution=given, sigmas=4.0)
     rules = [rule(kind, t, 4.0) for kind, t in zip(kinds, tolerances.values(), strict=True)]
     points = [(sum((x for x, _ in some), ()), np.prod([w for _, w in some])) for some in product(*rules)]
@@ -245,5 +245,3 @@ def test_pictures_have_a_panel_for_each_row() -> None:
     assert len(four_bar().tolerance_analysis("tip", LINKS).plot().axes) == 2
     turn = kic.load("four-bar").path({"A": np.linspace(0.0, 6.0, 9)})
     assert len(turn.tolerance_analysis(["tip.x", "D"], LINKS).plot().axes) == 2
-    with raises(kic.InputError, key="batch"):
-        turn[:0].tolerance_analysis("tip", LINKS).plot()
