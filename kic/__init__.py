@@ -231,7 +231,7 @@ _METHODS = {
         "analysis.linear.linearize": "linearize",
         "analysis.linear.motor_demand": "motor_demand",
         "analysis.positions.singularities": "singularities",
-        "analysis.tolerances": "tolerance_analysis",
+        "analysis.tolerances.tolerance_analysis": "tolerance_analysis",
         "mechanism.regressor": "regressor",
         "mechanism.whole_body": "body_contributions centroidal_momentum",
         "plotting.draw": "draw",

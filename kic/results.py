@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Singularity as Singularity,
     )
     from kic.analysis.sweeps.result import Sweep as Sweep
-    from kic.analysis.tolerances import ToleranceAnalysis as ToleranceAnalysis
+    from kic.analysis.tolerances.tolerance_analysis import ToleranceAnalysis as ToleranceAnalysis
     from kic.description.description import Info as Info
     from kic.dynamics.contributions import Contributions as Contributions
     from kic.dynamics.drive_train import MotorDemand as MotorDemand
@@ -85,7 +85,7 @@ _NAMES = {
     "analysis.positions.assembly_modes": "AssemblyModes Completeness",
     "analysis.positions.singularities": "Singularities Singularity",
     "analysis.sweeps.result": "Sweep",
-    "analysis.tolerances": "ToleranceAnalysis",
+    "analysis.tolerances.tolerance_analysis": "ToleranceAnalysis",
     "description.description": "Info",
     "dynamics.contributions": "Contributions",
     "dynamics.drive_train": "MotorDemand",

@@ -37,6 +37,7 @@ LAYERS = (
             "mechanism.input_sets",
             "analysis.positions",
             "analysis.sensitivity",
+            "analysis.tolerances",
             "mechanism.whole_body",
         ),
     ),

@@ -36,13 +36,13 @@ from kic.transfer.targets import BatchTargets
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
 
-    from kic.analysis import tolerances as _tolerances
     from kic.analysis.joint_forces import force_table as _force_table
     from kic.analysis.joint_forces import reactions as _reactions
     from kic.analysis.joint_forces import shaking_force as _shaking_force
     from kic.analysis.linear import linearize as _linearize
     from kic.analysis.linear import motor_demand as _motor_demand
     from kic.analysis.positions import singularities as _singularities
+    from kic.analysis.tolerances import tolerance_analysis as _tolerances
     from kic.mechanism import regressor as _regressor
     from kic.mechanism import whole_body as _whole_body
     from kic.plotting import animate as _animate

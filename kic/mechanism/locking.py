@@ -483,10 +483,17 @@ def state_like(other: Mechanism, mechanism: Mechanism, found: Configuration) -> 
 
     Further joints of the other one stay as described.
     """
-    tree, turns, poses = other._model.tree, _turns(mechanism), displacements(found)
+    tree = other._model.tree
     own = {c for joint in mechanism.joints for c in joint.components} & {*tree.columns}
-    values = {tree.column[c]: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in own}
+    values = {tree.column[c]: value for c, value in values_of(mechanism, found, own).items()}
     return states_at(tree, other.at().state, values, found.batch)
+
+
+def values_of(mechanism: Mechanism, found: Configuration, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return the values (...) of coordinates for `at`; rotations are vectors from the reference."""
+    turns, names = _turns(mechanism), tuple(names)
+    poses = displacements(found) if turns.keys() & {*names} else {}
+    return {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in names}
 
 
 def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> np.ndarray:

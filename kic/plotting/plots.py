@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ CONSTANT_RANGE_RTOL = 1e-9
 if TYPE_CHECKING:
     from kic.analysis.identification.calibrate import Calibration
     from kic.analysis.identification.identify import Identification
-    from kic.analysis.tolerances import ToleranceAnalysis
+    from kic.analysis.tolerances.tolerance_analysis import ToleranceAnalysis
 
 # standard deviations that contain 95 % of normal noise
 NOISE_95 = 1.96
@@ -277,26 +278,28 @@ def plot_tolerance_analysis(found: ToleranceAnalysis, *, width: float = COLUMN) 
     InputError
         If the batch has several axes or is empty, or no row varies.
     """
-    if not found.batch:
+    if prod(found.batch) == 1:
         return _plot_shares(found, check_width(width))
     if len(found.batch) > 1 or 0 in found.batch:
         message = f"A plot of tolerances must show one configuration or a path, got the batch {found.batch}."
         raise InputError(f"{message} Choose members before the analysis.", key="batch", got=found.batch)
-    panels, m, name = [], found.mechanism, found.coordinates[0]
+    panels, m = [], found.mechanism
     shift, sigma = found.mean - found.nominal, LIMIT_SIGMAS * found.sigma
-    worst = found.worst_case - found.nominal[..., None]
+    table = found.table()
     for k, row in enumerate(found.rows):
         limits = {"mean + 3 σ": shift + sigma, "mean − 3 σ": shift - sigma}
         lines = {end: a[:, k] for end, a in ({"mean": shift} | limits).items()}
-        lines |= {"worst +": worst[:, k, 1], "worst −": worst[:, k, 0]}
+        worst = {"worst +": table[f"{row}.high"], "worst −": table[f"{row}.low"]}
+        lines |= {end: a - found.nominal[:, k] for end, a in worst.items()}
         panels.append(Panel(f"Δ {row}", row_unit(m, row), lines))
-    x = found.configuration.table(name)[name]
-    return draw_plots(x, panels, row_unit(m, name), width=width, abscissa=name)
+    name = table.columns[0]
+    return draw_plots(table[name], panels, row_unit(m, name), width=width, abscissa=name)
 
 
 def _plot_shares(found: ToleranceAnalysis, width: float) -> Picture:
     """Plot the largest shares of tolerances in the variance of each row as bars."""
-    names, shares = list(found.tolerances), dict(zip(found.rows, 100 * found.share, strict=True))
+    names, share = list(found.tolerances), 100 * found.share.reshape(len(found.rows), -1)
+    shares = dict(zip(found.rows, share, strict=True))
     shares = {row: share for row, share in shares.items() if np.isfinite(share).all()}
     if not shares:
         raise InputError("A plot of shares must have a row that varies, got none.", key="rows")

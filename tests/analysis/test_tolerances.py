@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from raising import raises
 
 import kic
+from kic.analysis.tolerances.deviations import Deviations, Source
 
 # sums of a few hundred terms of the size of the largest, in units of rounding, times a margin
 ROUNDING_RTOL = 1e-11
@@ -21,7 +22,7 @@ DIFFERENCES_RTOL = 1e-6
 # standard errors that 10⁵ samples stay within
 ERRORS_MAX = 5.0
 SAMPLES = 100_000
-LEG = (("S", ".clearance"), ("L", ".value"), ("U", ".at.x"), ("U", ".axes.rz"))
+LEG = (("S", ".clearance"), ("L", ".value"), ("U", ".at.ground.x"), ("U", ".at.ground.z"))
 LINKS = {"ground.length": 2e-4, "crank.length": 1e-4, "coupler.length": 3e-4, "B.clearance": 5e-5}
 
 
@@ -139,6 +140,88 @@ def test_an_extreme_value_within_the_tolerances_is_found() -> None:
     assert_allclose(found.covariance[0, 0], (4 * s[0] ** 4 + s[1] ** 4 + 2 * (s[0] * s[1]) ** 2) / 2)
 
 
+@pytest.mark.parametrize(("q", "limit"), [(-0.002, 0.01), (0.02, 0.1), (-0.02, 0.1)])
+def test_the_larger_of_two_maxima_is_found(q: float, limit: float) -> None:
+    c = kic.load("horn-two-link").at([q, 0.0])
+    found = c.tolerance_analysis("tip.x", {"shoulder": limit, "elbow": limit}, distribution="uniform")
+    x = found.monte_carlo(20_000)
+    assert found.worst_case[0, 0] < x.min()
+    assert_allclose(found.worst_case[0, 0], np.cos(abs(q) + limit) + np.cos(abs(q) + 2 * limit), rtol=1e-12)
+    assert_allclose(found.worst_case[0, 1], 2.0, atol=limit**4)
+
+
+def test_random_quadratic_functions_are_largest_in_a_corner() -> None:
+    rng = np.random.default_rng(3)
+    x = Deviations([Source(0.5, "uniform", {str(k): None}) for k in range(6)], 3.0)
+    corners = 0.5 * np.array(list(product([-1.0, 0.0, 1.0], repeat=6)))
+    G, H = rng.normal(size=(200, 6)), rng.normal(size=(200, 6, 6))
+    H = H + H.swapaxes(1, 2)
+    best = (corners @ G.T + np.einsum("ni,pij,nj->np", corners, H, corners) / 2).max(axis=0)
+    where, found = x.largest(G, H, np.zeros(200))
+    assert_allclose(np.einsum("pk,pk->p", where, G + (H @ where[..., None])[..., 0] / 2), found, rtol=1e-12)
+    assert (np.abs(where) <= 0.5).all()
+    assert (found > best * (1 - 1e-2)).mean() > 0.97
+
+
+def test_extremes_enclose_the_nominal_value() -> None:
+    c = four_bar()
+    found = c.tolerance_analysis("tip", {"crank.length": 1e-4, "B.clearance": 1e-4}, wrt="tip.x")
+    text = str(found.summary())
+    assert "Second order does not describe tip.y" in text
+    assert "cannot be assembled" in text
+    low, high = found.table()["tip.y.low"], found.table()["tip.y.high"]
+    assert low < found.nominal[1]
+    assert np.isnan(high)
+
+
+def test_a_gear_turns_by_more_than_half_a_turn() -> None:
+    bodies = [kic.Body("small"), kic.Body("large")]
+    joints = [
+        kic.Joint(name, "revolute", ("ground", body.name), at=(k, 0, 0), axis=(0, 0, 1))
+        for k, (name, body) in enumerate(zip("AB", bodies, strict=True))
+    ]
+    gear = kic.Coupling("gear", ("A", "B"), ratios=(100.0, -1.0))
+    m = kic.Mechanism("gears", bodies, joints, couplings=[gear], coordinates=["A"])
+    found = m.at({"A": 0.0}).tolerance_analysis(["B", "large.angle"], {"A": 0.05})
+    assert_allclose(found.worst_case, [[-5.0, 5.0]] * 2)
+    assert_allclose(found.monte_carlo(10_000).std(axis=0), found.sigma, rtol=0.03)
+
+
+def test_a_ball_keeps_its_rotation() -> None:
+    bob, at = kic.Body("bob"), (0, 0, 0)
+    pivot = kic.Joint("pivot", "spherical", ("ground", "bob"), at=at)
+    m = kic.Mechanism("ball", [bob], [pivot], points=[kic.Point("tip", "bob", (0, 0, -1))])
+    turned = [[2.0, 1.0, 0.5], [-0.3, 2.5, 1.0]]
+    c = m.at({"pivot": turned})
+    found = c.tolerance_analysis("tip", {"pivot.clearance": 0.01})
+    assert_allclose(found.worst_case - found.nominal[..., None], [[[-0.01, 0.01]] * 3] * 2, atol=1e-12)
+    assert_allclose(found.nominal, c.value("tip"), rtol=1e-13)
+
+
+def test_a_platform_keeps_its_pose() -> None:
+    c = kic.load("gough-stewart").at()
+    found = c.tolerance_analysis(["L1", "L2"], {"U1.at.ground.x": 1e-3, "S2.clearance": 1e-3}, wrt="platform")
+    assert_allclose(found.share, [[1.0, 0.0], [0.0, 1.0]], atol=1e-12)
+    assert_allclose(found.sigma[1], 1e-3 / np.sqrt(3), rtol=1e-3)
+    assert_allclose(found.worst_case[1] - found.nominal[1], [-1e-3, 1e-3], rtol=1e-3)
+
+
+def test_constant_rows_have_no_shares() -> None:
+    c = four_bar()
+    tolerances = {"tip.at.x": 1e-4, "tip.at.y": 1e-4}
+    for of in ("D", lambda c: c.value("D")):
+        assert np.isnan(c.tolerance_analysis(of, tolerances).share).all()
+    spin = kic.load("rssr").at({"crank": np.linspace(0, 6, 5), "spin": 0.0})
+    assert (spin.tolerance_analysis("rocker", {"spin.clearance": 1e-4}).sigma < 1e-15).all()
+
+
+def test_turned_mechanisms_give_no_warning_about_degrees() -> None:
+    with pytest.warns(kic.errors.DegreesWarning):
+        turn = kic.load("four-bar").path({"A": np.linspace(0.0, 30.0, 50)})
+    found = turn.tolerance_analysis("tip", {"crank.length": 1e-4})
+    assert np.isfinite(found.worst_case).all()
+
+
 def test_no_searched_mechanism_is_worse() -> None:
     turn = kic.load("four-bar").path({"A": np.linspace(0.0, 6.0, 5)})
     found = turn.tolerance_analysis(["tip.x", "tip.y", "D"], LINKS)
@@ -226,8 +309,14 @@ def test_held_dimensions_rods_and_groups_are_sources() -> None:
     assert_allclose(both.sigma, abs(u.G[0, u.columns.index("bars")]) * 1e-4, rtol=1e-6)
     rods = kic.load("five-rod-suspension")
     rod = next(iter(rods._fixed_distances))
-    found = rods.at().tolerance_analysis(rods.points[-1].name, {rod: 1e-3})
-    assert found.sigma.max() > 1e-5
+    of = rods.points[-1].name
+    found = rods.at().tolerance_analysis(of, {rod: 3e-5})
+    longer, shorter = (
+        rods.vary(rod).at({"hub.3": 0.0, rod: rods._fixed_distances[rod] + x}).value(of)
+        for x in (1e-5, -1e-5)
+    )
+    assert found.sigma.max() > 1e-6
+    assert_allclose(found.sigma, np.abs(longer - shorter) / 2, rtol=1e-6, atol=1e-9)  # curvature
 
 
 def test_tolerances_too_large_are_told() -> None:
@@ -237,11 +326,24 @@ def test_tolerances_too_large_are_told() -> None:
         _ = found.worst_case
     with raises(kic.ConfigurationError, key="tolerances"):
         found.monte_carlo(200)
-    some = np.isfinite(found.monte_carlo(200, failures="mask")).all(axis=-1)
-    assert 0 < some.sum() < 200
+    for of in ("tip", lambda c: np.nan_to_num(c.value("tip"))):
+        found = c.tolerance_analysis(of, {"coupler.length": 0.08})
+        some = np.isfinite(found.monte_carlo(300, failures="mask")).all(axis=-1)
+        assert 250 < some.sum() < 300
+
+
+def test_members_whose_worst_case_is_not_assembled_are_left_out() -> None:
+    turn = kic.load("four-bar").path({"A": np.linspace(0.5, 1.0, 10)})
+    found = turn.tolerance_analysis("A", {"crank.length": 1e-4}, wrt="D")
+    lost = np.isnan(found.table()["A.low"]) | np.isnan(found.table()["A.high"])
+    with raises(kic.ConfigurationError, key="tolerances", failed=[(k,) for k in np.flatnonzero(lost)]):
+        _ = found.worst_case
+    assert f"cannot be assembled in {lost.sum()} members" in str(found.summary())
+    assert len(found.plot().axes) == 1
 
 
 def test_pictures_have_a_panel_for_each_row() -> None:
     assert len(four_bar().tolerance_analysis("tip", LINKS).plot().axes) == 2
     turn = kic.load("four-bar").path({"A": np.linspace(0.0, 6.0, 9)})
     assert len(turn.tolerance_analysis(["tip.x", "D"], LINKS).plot().axes) == 2
+    assert len(turn[:1].tolerance_analysis(["tip.x", "D"], LINKS).plot().axes) == 2

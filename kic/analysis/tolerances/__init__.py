@@ -1,0 +1,1 @@
+"""Effects of tolerances and clearances on results."""

@@ -1,0 +1,140 @@
+"""Deviations within tolerances: distributions, moments and extremes of quadratic functions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+# starts of the search for extremes, most rounds of each, one tolerance after the other, and their last change
+# relative to tolerances: values change by its square
+STARTS, SWEEPS_MAX, SWEEP_ATOL = 12, 50, 1e-9
+
+
+@dataclass(frozen=True)
+class Source:
+    """Tolerance of one coordinate, or of the directions of a clearance, with their dimensions for `vary`."""
+
+    limit: float
+    distribution: str
+    columns: dict[str, Any]
+
+
+class Deviations:
+    """Independent deviations x (K,) of coordinates.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The K coordinates.
+    sigma : (K,)
+        Standard deviations.
+    """
+
+    def __init__(self, sources: Iterable[Source], sigmas: float) -> None:
+        self._sources = tuple(sources)
+        self.columns = tuple(column for source in self._sources for column in source.columns)
+        ends = np.cumsum([len(source.columns) for source in self._sources])
+        groups = [[*range(n - len(one.columns), n)] for n, one in zip(ends, self._sources, strict=True)]
+        self._groups = tuple(zip(self._sources, groups, strict=True))
+        K = len(self.columns)
+        self.sigma, self._limit = np.ones(K), np.ones(K)
+        # fourth moments, relative to variances: E[xᵢ² xⱼ²] / (σᵢ² σⱼ²)
+        self._fourth = np.ones((K, K))
+        for source, own in self._groups:
+            n = len(own)
+            share, mixed, pure = {
+                "normal": (sigmas, 1.0, 3.0),
+                "uniform": (sqrt(3.0), 1.0, 9 / 5),
+                "contact": (sqrt(n), n / (n + 2), 3 * n / (n + 2)),
+            }[source.distribution]
+            self.sigma[own], self._limit[own] = source.limit / share, source.limit
+            self._fourth[np.ix_(own, own)] = mixed
+            self._fourth[own, own] = pure
+
+    def moments(self, G: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the mean (..., P), covariance (..., P, P) and parts (..., P, n) of the variance by source.
+
+        They are those of G x + ½ xᵀ H x, for G (..., P, K) and H (..., P, K, K).
+        """
+        L, Q = G * self.sigma, H * np.multiply.outer(self.sigma, self.sigma)
+        pure, squares = np.diagonal(Q, axis1=-2, axis2=-1), (self._fourth - 1.0) / 4
+        mixed = Q * self._fourth * (1.0 - np.eye(len(squares))) / 2
+        flat = [a.reshape(*L.shape[:-1], squares.size) for a in (mixed, Q)]
+        sides = ((L, L), (pure @ squares, pure), flat)
+        covariance: Any = sum(a @ b.swapaxes(-1, -2) for a, b in sides)
+        each = L**2 + pure @ squares * pure + (mixed * Q).sum(axis=-1)
+        parts = np.stack([each[..., own].sum(axis=-1) for _, own in self._groups], axis=-1)
+        return pure.sum(axis=-1) / 2, covariance, parts
+
+    def largest(self, G: np.ndarray, H: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return deviations (..., P, K) where G x + ½ xᵀ H x is largest, and its values (..., P).
+
+        A search from several starts gives no proof that none is larger. Gains below `least` (P,) do not
+        count.
+        """
+        G, H = G * self._limit, H * np.multiply.outer(self._limit, self._limit)
+        corner, K = np.where(G < 0, -1.0, 1.0), G.shape[-1]
+        others = np.random.default_rng(0).choice([-1.0, 1.0], (STARTS - 3, K))
+        best, top = np.zeros(G.shape), np.zeros(G.shape[:-1])
+        for start in (corner, -corner, np.zeros(K), *others):
+            x = self._ascended(G, H, start)
+            value = np.einsum("...k,...k->...", x, G + np.einsum("...ij,...j->...i", H, x) / 2)
+            better = value > top + least
+            best, top = np.where(better[..., None], x, best), np.where(better, value, top)
+        return best * self._limit, top
+
+    def _ascended(self, G: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Return deviations (..., P, K) at a local maximum, in tolerances, from signs of a start."""
+        x = np.broadcast_to(start, G.shape).copy()
+        for _, own in self._groups:
+            x[..., own] /= sqrt(len(own))
+        for _ in range(SWEEPS_MAX):
+            last = x.copy()
+            for _, own in self._groups:
+                slope = G[..., own] + np.einsum("...ij,...j->...i", H[..., own, :], x)
+                if len(own) > 1:
+                    size = np.linalg.norm(slope, axis=-1, keepdims=True)
+                    x[..., own] = np.where(size > 0, slope / np.where(size > 0, size, 1.0), x[..., own])
+                    continue
+                curved = H[..., own, own]
+                slope = slope - curved * x[..., own]
+                inner = np.clip(-slope / np.where(curved < 0, curved, -1.0), -1.0, 1.0)
+                x[..., own] = np.where(curved < 0, inner, np.copysign(1.0, slope))
+            if np.abs(x - last).max(initial=0.0) <= SWEEP_ATOL:
+                break
+        return x
+
+    def differentiated(self, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return values (N, P) of a function of deviations (N, K), the first without deviation, G and H.
+
+        With steps √κ σ, central differences contain the third derivatives in the covariance of normal
+        deviations.
+        """
+        h = self.sigma * np.sqrt(np.diagonal(self._fourth))
+        (K,), steps, (i, j) = h.shape, np.diag(h), np.triu_indices(len(h), 1)
+        pairs = steps[i] + steps[j]
+        found = values(np.concatenate([np.zeros((1, K)), steps, -steps, pairs, -pairs]))
+        (first,), up, down, both, neither = np.split(found, np.cumsum([1, K, K, len(i)]))
+        sums, H = up + down - 2 * first, np.zeros((len(first), K, K))
+        H[:, range(K), range(K)] = (sums / h[:, None] ** 2).T
+        mixed = (both + neither - 2 * first - sums[i] - sums[j]) / (2 * h[i] * h[j])[:, None]
+        H[:, i, j] = H[:, j, i] = mixed.T
+        return found, ((up - down) / (2 * h[:, None])).T, H
+
+    def drawn(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return random deviations (count, K)."""
+        x = np.empty((count, len(self.columns)))
+        for source, own in self._groups:
+            if source.distribution == "uniform":
+                x[:, own] = rng.uniform(-source.limit, source.limit, (count, 1))
+                continue
+            x[:, own] = rng.standard_normal((count, len(own)))
+            if source.distribution == "normal":
+                x[:, own] *= self.sigma[own]
+            else:
+                x[:, own] *= source.limit / np.linalg.norm(x[:, own], axis=1, keepdims=True)
+        return x
