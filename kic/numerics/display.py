@@ -32,6 +32,11 @@ def cell(x: Any, largest: float) -> str:
     return "0" if size < ROUNDOFF * largest or size == 0 else f"{x:.5g}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return text with at most a number of characters; an ellipsis stands for others."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def largest_of(a: np.ndarray) -> float:
     """Return the largest finite magnitude, 0 if there is none."""
     if a.dtype == object or a.size == 0:
@@ -284,7 +289,7 @@ class OneLine:
         name, facts = getattr(self, "name", ""), "; ".join(self._facts())
         owner = f" '{name}'" if name else ""
         line = " ".join(f"{type(self).__name__}{owner}{': ' if facts else ''}{facts}".split())
-        return f"<{line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + '…'}>"
+        return f"<{cut(line, LINE_MAX)}>"
 
 
 class Hinting:

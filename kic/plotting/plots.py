@@ -12,6 +12,7 @@ import numpy as np
 from kic.description.description import MechanismDescription
 from kic.description.units import effort_unit, motor_unit, rate_unit, row_unit
 from kic.errors import InputError
+from kic.numerics.display import cut
 from kic.plotting.figures import COLUMN, INK, Picture, axis_label, check_width, literal, new_figure, style
 
 # heights in inches: a panel, the name of a line, the time axis
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 NOISE_95 = 1.96
 # standard deviations of limits of deviations
 LIMIT_SIGMAS = 3.0
-# most rows in a panel of residuals, and most bars in one of shares
-PANEL_ROWS_MAX, BARS_MAX = 3, 12
+# most rows in a panel of residuals, most bars in one of shares, and the length of their names
+PANEL_ROWS_MAX, BARS_MAX, BAR_NAME_MAX = 3, 12, 20
 # maximum number of lines in a panel, limited by the room for names
 LINES_MAX = 24
 
@@ -310,10 +311,11 @@ def _plot_shares(found: ToleranceAnalysis, width: float) -> Picture:
         for axes, (row, share) in zip(all_axes, shares.items(), strict=True):
             order = np.argsort(-share, kind="stable")[:count]
             axes.barh(range(count), share[order], height=0.6)
-            axes.set_yticks(range(count), [literal(names[k]) for k in order])
+            axes.set_yticks(range(count), [literal(cut(names[k], BAR_NAME_MAX)) for k in order])
             axes.invert_yaxis()
             axes.set_title(literal(row))
-        all_axes[-1].set_xlabel("share of the variance (%)")
+        some = f", {count} of {len(names)}" * (count < len(names))
+        all_axes[-1].set_xlabel(f"share of the variance (%){some}")
     return Picture(figure, tuple(all_axes))
 
 

@@ -19,9 +19,9 @@ from kic.analysis.tolerances.deviations import Deviations, Source
 ROUNDING_RTOL = 1e-11
 # rounding of differences, relative to deviations of 1e-4: 1e-16 / 1e-8, times a margin
 DIFFERENCES_RTOL = 1e-6
-# standard errors that 10⁵ samples stay within
+# standard errors that samples stay within
 ERRORS_MAX = 5.0
-SAMPLES = 100_000
+SAMPLES = 20_000
 LEG = (("S", ".clearance"), ("L", ".value"), ("U", ".at.ground.x"), ("U", ".at.ground.z"))
 LINKS = {"ground.length": 2e-4, "crank.length": 1e-4, "coupler.length": 3e-4, "B.clearance": 5e-5}
 
@@ -52,32 +52,29 @@ def rule(distribution: str, tolerance: float, sigmas: float = 3.0) -> list[tuple
 
 
 def test_moments_are_those_of_a_quadratic_function() -> None:
-    c = four_bar()
-    columns = ("A", "coupler.length", "D.value", "B clearance 1", "B clearance 2")
+    kinds, limits, sigmas = ("uniform", "normal", "uniform", "contact"), (0.1, 0.02, 0.05, 0.03), 4.0
+    sources = [Source(t, kind, {f"{t}": None}) for kind, t in zip(kinds[:3], limits[:3], strict=True)]
+    deviations = Deviations([*sources, Source(limits[3], kinds[3], {"x": None, "y": None})], sigmas)
     rng = np.random.default_rng(0)
     b, A = rng.normal(size=(3, 5)), rng.normal(size=(3, 5, 5))
-    zero: Any = None
 
-    def of(c: kic.Configuration) -> np.ndarray:
-        nonlocal zero
-        q = np.stack([c.value(name) for name in columns], axis=-1)
-        zero = q[0] if zero is None else zero
-        x = q - zero
-        return x @ b.T + np.einsum("...i,pij,...j->...p", x, A, x)
+    def quadratic(x: np.ndarray) -> np.ndarray:
+        return 1.0 + x @ b.T + np.einsum("ni,pij,nj->np", x, A, x)
 
-    tolerances = {"A": 0.1, "coupler.length": 0.02, "D.value": 0.05, "B.clearance": 0.03}
-    kinds = ("uniform", "normal", "uniform", "contact")
-    given = dict(zip([*tolerances][:3], kinds[:3], strict=True))
-    found = c.tolerance_analysis(of, tolerances, distribution=given, sigmas=4.0)
-    rules = [rule(kind, t, 4.0) for kind, t in zip(kinds, tolerances.values(), strict=True)]
+    values, G, H = deviations.differentiated(quadratic)
+    assert_allclose(values[0], 1.0)
+    assert_allclose(G, b, rtol=DIFFERENCES_RTOL)
+    assert_allclose(H, A + A.swapaxes(1, 2), rtol=DIFFERENCES_RTOL)
+    shift, covariance, parts = deviations.moments(G, H)
+    rules = [rule(kind, t, sigmas) for kind, t in zip(kinds, limits, strict=True)]
     points = [(sum((x for x, _ in some), ()), np.prod([w for _, w in some])) for some in product(*rules)]
     x, w = np.array([x for x, _ in points]), np.array([w for _, w in points])
-    f = x @ b.T + np.einsum("...i,pij,...j->...p", x, A, x)
+    f = quadratic(x)
     mean = w @ f
-    assert_allclose(found.mean, mean, atol=DIFFERENCES_RTOL * np.abs(f).max())
-    covariance = np.einsum("n,np,nq->pq", w, f - mean, f - mean)
-    assert_allclose(found.covariance, covariance, atol=DIFFERENCES_RTOL * covariance.max())
-    assert_allclose(found.share.sum(axis=-1), 1.0, rtol=ROUNDING_RTOL)
+    assert_allclose(1.0 + shift, mean, rtol=DIFFERENCES_RTOL)
+    expected = np.einsum("n,np,nq->pq", w, f - mean, f - mean)
+    assert_allclose(covariance, expected, atol=DIFFERENCES_RTOL * expected.max())
+    assert_allclose(parts.sum(axis=-1), np.diagonal(expected), rtol=DIFFERENCES_RTOL)
 
 
 def test_rows_have_the_moments_of_their_derivatives() -> None:
@@ -150,17 +147,24 @@ def test_the_larger_of_two_maxima_is_found(q: float, limit: float) -> None:
     assert_allclose(found.worst_case[0, 1], 2.0, atol=limit**4)
 
 
-def test_random_quadratic_functions_are_largest_in_a_corner() -> None:
+def test_extremes_of_random_quadratic_functions_are_found() -> None:
     rng = np.random.default_rng(3)
-    x = Deviations([Source(0.5, "uniform", {str(k): None}) for k in range(6)], 3.0)
-    corners = 0.5 * np.array(list(product([-1.0, 0.0, 1.0], repeat=6)))
-    G, H = rng.normal(size=(200, 6)), rng.normal(size=(200, 6, 6))
+    one = [Source(0.5, "uniform", {str(k): None}) for k in range(3)]
+    x = Deviations([*one, Source(0.5, "contact", {"x": None, "y": None})], 3.0)
+    G, H = rng.normal(size=(200, 5)), rng.normal(size=(200, 5, 5))
     H = H + H.swapaxes(1, 2)
-    best = (corners @ G.T + np.einsum("ni,pij,nj->np", corners, H, corners) / 2).max(axis=0)
+    angles = np.linspace(0.0, 2 * np.pi, 361)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    grid = 0.5 * np.array([[*a, *b] for a in product([-1.0, -0.5, 0.0, 0.5, 1.0], repeat=3) for b in circle])
+    best = np.array(
+        [(grid @ g + np.einsum("ni,ij,nj->n", grid, h, grid) / 2).max() for g, h in zip(G, H, strict=True)]
+    )
     where, found = x.largest(G, H, np.zeros(200))
     assert_allclose(np.einsum("pk,pk->p", where, G + (H @ where[..., None])[..., 0] / 2), found, rtol=1e-12)
-    assert (np.abs(where) <= 0.5).all()
-    assert (found > best * (1 - 1e-2)).mean() > 0.97
+    assert (np.abs(where) <= 0.5 * (1 + 1e-12)).all()
+    # a degree of the circle costs 4e-5 of the size of a function
+    assert (found > best - 1e-3).mean() > 0.98
+    assert (found > 0.9 * best).all()
 
 
 def test_extremes_enclose_the_nominal_value() -> None:
@@ -226,7 +230,7 @@ def test_no_searched_mechanism_is_worse() -> None:
     turn = kic.load("four-bar").path({"A": np.linspace(0.0, 6.0, 5)})
     found = turn.tolerance_analysis(["tip.x", "tip.y", "D"], LINKS)
     ends = np.array(list(product([-1, 1], repeat=3))) * [LINKS[n] for n in list(LINKS)[:3]]
-    angles = np.linspace(0.0, 2 * np.pi, 721)
+    angles = np.linspace(0.0, 2 * np.pi, 181)
     v, names = varied()
     values = {name: v.at().value(name) + ends[:, k, None, None] for k, name in enumerate(names[:3])}
     radius = LINKS["B.clearance"]
@@ -234,9 +238,9 @@ def test_no_searched_mechanism_is_worse() -> None:
     rows = v.at({"A": turn.value("A")} | values).value(["tip.x", "tip.y", "D"])
     deviation = found.worst_case - found.nominal[..., None]
     size = np.abs(deviation).max(axis=-1)
-    # a clearance in a direction between two of the search, and the curvature of rows
+    # a clearance in a direction between two of the search: a degree costs 1.5e-4 of it
     for k, extreme in enumerate((rows.min(axis=(0, 1)), rows.max(axis=(0, 1)))):
-        assert np.abs(found.worst_case[..., k] - extreme).max() < 1e-5 * size.max()
+        assert np.abs(found.worst_case[..., k] - extreme).max() < 1e-3 * size.max()
 
 
 @pytest.mark.parametrize("distribution", ["normal", "uniform"])
@@ -281,9 +285,41 @@ def test_results_follow_the_batch() -> None:
     for key in ("nominal", "mean", "covariance", "share", "worst_case"):
         assert_allclose(getattr(found, key)[1, 2], getattr(one, key), rtol=1e-9, atol=1e-15)
     assert found.monte_carlo(7).shape == (7, 2, 3, 2)
+    none = grid[:0].tolerance_analysis("tip", tolerances)
+    assert none.worst_case.shape == (0, 3, 3, 2)
+    assert none.table()["tip.x.low"].shape == (0, 3)
     assert found.table()["tip.x.sigma"].shape == (2, 3)
     again = pickle.loads(pickle.dumps(found))
     assert_allclose(again.worst_case, found.worst_case)
+
+
+@pytest.mark.parametrize(
+    ("all_of_them", "own"),
+    [
+        (lambda c: np.linalg.inv(c.dynamics().I)[..., 0, 0], lambda c: 1 / c.dynamics().I[..., 0, 0]),
+        (
+            lambda c: np.linalg.solve(c.dynamics().I, c.dynamics().load[..., None])[..., 0, 0],
+            lambda c: c.dynamics().load[..., 0] / c.dynamics().I[..., 0, 0],
+        ),
+        (
+            lambda c: np.linalg.svd(c.coefficients(["tip.x", "tip.y"]).G)[1][..., 0],
+            lambda c: np.linalg.norm(c.coefficients(["tip.x", "tip.y"]).G[..., 0], axis=-1),
+        ),
+        (lambda c: c.dynamics().load, lambda c: c.dynamics().load[..., 0]),
+    ],
+)
+def test_a_function_selects_entries_of_the_mechanism(all_of_them: Any, own: Any) -> None:
+    c, link = four_bar(), {"coupler.length": 1e-4}
+    with raises(kic.InputError, key="of"):
+        c.tolerance_analysis(all_of_them, link)
+    found = c.tolerance_analysis(own, link)
+    assert_allclose(found.nominal[0], own(c), rtol=1e-9)
+    longer, shorter = (
+        kic.load("four-bar").vary("coupler.length").lock({"coupler.length": 0.29 + x}).at({"A": 1.2})
+        for x in (1e-5, -1e-5)
+    )
+    slope = (own(longer) - own(shorter)) / 2e-5
+    assert_allclose(found.sigma[0], abs(slope) * 1e-4 / 3, rtol=1e-5)
 
 
 def test_a_function_sees_the_whole_path() -> None:

@@ -11,7 +11,7 @@ from kic.dynamics.regressor import BaseParameters
 from kic.errors import SingularError, counted, invalid
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import positive
-from kic.numerics.display import Printable, Summary
+from kic.numerics.display import Printable, Summary, cut
 from kic.numerics.tables import Tabular
 from kic.numerics.tolerances import RANK_RTOL
 
@@ -74,7 +74,7 @@ class Estimates(Printable, Tabular):
         counts = f"{combinations} of {parameters} from {samples} (gap {base.gap:.1e})"
         sheet = Summary(f"{self.description.name}: {counts}")
         rows = np.column_stack([self.values, (high - low) / 2, column])
-        texts = [x if len(x) <= LABEL_MAX else f"{x[: LABEL_MAX - 1]}…" for x in base.expressions]
+        texts = [cut(x, LABEL_MAX) for x in base.expressions]
         sheet.matrix("estimates", texts, ["value", "± (95 %)", last], rows)
         return sheet
 

@@ -73,37 +73,41 @@ class Deviations:
     def largest(self, G: np.ndarray, H: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return deviations (..., P, K) where G x + ½ xᵀ H x is largest, and its values (..., P).
 
-        A search from several starts gives no proof that none is larger. Gains below `least` (P,) do not
-        count.
+        Parts with clearance touch. A search from several starts gives no proof that no value is larger, but
+        where all slopes keep their signs. Gains below `least` (P,) do not count.
         """
-        G, H = G * self._limit, H * np.multiply.outer(self._limit, self._limit)
-        corner, K = np.where(G < 0, -1.0, 1.0), G.shape[-1]
+        shape, (K,) = G.shape, G.shape[-1:]
+        gain = np.broadcast_to(least, shape[:-1]).reshape(-1)
+        G = (G * self._limit).reshape(-1, K)
+        H = (H * np.multiply.outer(self._limit, self._limit)).reshape(-1, K, K)
+        corner, rows = np.where(G < 0, -1.0, 1.0), np.arange(len(G))
+        best, top = np.zeros(G.shape), np.zeros(len(G))
         others = np.random.default_rng(0).choice([-1.0, 1.0], (STARTS - 3, K))
-        best, top = np.zeros(G.shape), np.zeros(G.shape[:-1])
         for start in (corner, -corner, np.zeros(K), *others):
-            x = self._ascended(G, H, start)
-            value = np.einsum("...k,...k->...", x, G + np.einsum("...ij,...j->...i", H, x) / 2)
-            better = value > top + least
-            best, top = np.where(better[..., None], x, best), np.where(better, value, top)
-        return best * self._limit, top
+            x = self._ascended(G[rows], H[rows], np.broadcast_to(start, G.shape)[rows])
+            value = np.einsum("nk,nk->n", x, G[rows] + np.einsum("nij,nj->ni", H[rows], x) / 2)
+            better = value > top[rows] + gain[rows]
+            best[rows[better]], top[rows[better]] = x[better], value[better]
+            if start is corner:
+                rows = np.flatnonzero((np.abs(H).sum(axis=-1) > np.abs(G)).any(axis=-1))
+        return (best * self._limit).reshape(shape), top.reshape(shape[:-1])
 
     def _ascended(self, G: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """Return deviations (..., P, K) at a local maximum, in tolerances, from signs of a start."""
-        x = np.broadcast_to(start, G.shape).copy()
-        for _, own in self._groups:
-            x[..., own] /= sqrt(len(own))
+        """Return deviations (N, K) at a local maximum, in tolerances, from signs of a start."""
+        x, blocks = start.copy(), {}
+        for k, (_, own) in enumerate(self._groups):
+            x[:, own] /= sqrt(len(own))
+            blocks[k] = np.minimum(np.linalg.eigvalsh(H[:, own][:, :, own])[:, :1], 0.0)
         for _ in range(SWEEPS_MAX):
             last = x.copy()
-            for _, own in self._groups:
-                slope = G[..., own] + np.einsum("...ij,...j->...i", H[..., own, :], x)
-                if len(own) > 1:
-                    size = np.linalg.norm(slope, axis=-1, keepdims=True)
-                    x[..., own] = np.where(size > 0, slope / np.where(size > 0, size, 1.0), x[..., own])
-                    continue
-                curved = H[..., own, own]
-                slope = slope - curved * x[..., own]
-                inner = np.clip(-slope / np.where(curved < 0, curved, -1.0), -1.0, 1.0)
-                x[..., own] = np.where(curved < 0, inner, np.copysign(1.0, slope))
+            for k, (_, own) in enumerate(self._groups):
+                slope = G[:, own] + np.einsum("nij,nj->ni", H[:, own], x)
+                # without the smallest curvature if negative, steps to the edge ascend
+                slope = slope - blocks[k] * x[:, own]
+                size = np.linalg.norm(slope, axis=-1, keepdims=True)
+                edge = np.where(size > 0, slope / np.where(size > 0, size, 1.0), x[:, own])
+                inner = np.clip(-slope / np.where(blocks[k] < 0, blocks[k], -1.0), -1.0, 1.0)
+                x[:, own] = np.where(blocks[k] < 0, inner, edge) if len(own) == 1 else edge
             if np.abs(x - last).max(initial=0.0) <= SWEEP_ATOL:
                 break
         return x

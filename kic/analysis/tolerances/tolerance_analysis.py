@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count as counting
 from math import ceil, pi, prod, tau
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +31,7 @@ from kic.errors import (
     unknown,
 )
 from kic.kinematics.outputs import XYZ
-from kic.mechanism.configuration import Configuration, model_of, require_solved, row_sizes
+from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved, row_sizes
 from kic.mechanism.dimensions import vary
 from kic.mechanism.locking import state_like, values_of
 from kic.mechanism.mechanism import Mechanism
@@ -51,8 +52,10 @@ CLEARANCE, CLEARANCE_TYPES = ".clearance", ("revolute", "cylindrical", "spherica
 CUBIC_SHARE_MIN = 0.1
 # rounding errors of differences of a function's results, relative to the largest
 DIFFERENCE_RTOL = 1e-12
+# largest difference of a function's results with dimensions as coordinates, relative to their size
+SAME_RESULT_RTOL = 1e-6
 # most configurations that are solved at once
-MEMBERS_MAX = 10**6
+SOLVED_AT_ONCE_MAX = 10**6
 # most shares in the summary
 SHARES_MAX = 12
 
@@ -227,19 +230,20 @@ def tolerance_analysis(
         Names of points, joints, distances or rows with values. Or a function of configurations (N, ...) that
         returns their results (N, ...), such as ``lambda c: np.ptp(c.value("tip.x"), axis=-1)`` for a stroke,
         or ``lambda c: c.dynamics().load[..., 0]``: the entries of dimensions follow those of coordinates.
-        It must be smooth.
+        It must be smooth. Results with functions cannot be pickled if these cannot.
     tolerances : dict of str to float
         Tolerances ± in the units of the mechanism by the names of
 
         - dimensions as in `vary`, such as ``"crank.length"``, ``"B.at.crank.x"`` of a hole in the crank,
           or ``"tip.at.y"``; ``"B.at.x"`` moves the joint in both bodies;
         - coordinates in `wrt`, such as the error of a drive;
-        - clearances of revolute, cylindrical and spherical joints, ``"B.clearance"``: the radius in which the
-          centres of pin and hole, or of ball and socket, can differ.
+        - clearances of revolute, cylindrical and spherical joints, ``"B.clearance"``: the distance by which
+          the centres of pin and hole, or of ball and socket, can differ, half the difference of diameters.
     wrt : str or list of str, optional
         Coordinates that keep their values. By default the mechanism's own.
     distribution : {"normal", "uniform"}, or dict of str to those
-        Distribution within the tolerances, also by name. Parts with clearance touch in any direction.
+        Distribution within the tolerances, also by name. Parts with clearance always touch, in directions of
+        the same probability.
     sigmas : float
         Number of standard deviations of a normal distribution in its tolerance.
 
@@ -299,7 +303,7 @@ def tolerance_analysis(
     names = tuple(dict.fromkeys((*fixed, *(column for one in sources.values() for column in one.columns))))
     deviations = Deviations(sources.values(), positive("sigmas", sigmas))
     kind: Any = _Result if is_function(of) else _Rows
-    problem: _Problem = kind(c, names, deviations, of if is_function(of) else rows)
+    problem: _Problem = kind(c, names, deviations, (of, configuration) if is_function(of) else rows)
     shift, covariance, parts = deviations.moments(problem.G, problem.H)
     nominal, total = problem.nominal, parts.sum(axis=-1, keepdims=True)
     varies = total > problem.rounding[:, None] ** 2
@@ -329,53 +333,60 @@ def _distributions(distribution: Any, names: Iterable[str]) -> dict[str, str]:
 
 
 def _expanded(m: Mechanism, names: Iterable[str]) -> Iterator[str]:
-    """Yield names with those of the components in place of joints."""
-    parts = model_of(m).parts
+    """Yield the names of rows, and of bodies and frames, which keep their pose."""
+    model = model_of(m)
     for name in names:
-        part = parts.get(name)
-        yield from part.components if isinstance(part, Joint) else (name,)
+        whole = isinstance(model.parts.get(name), Body | Frame)
+        yield from (name,) if whole else model.rows(name, 1).layout.rows.labels
 
 
 def _dimensions(m: Mechanism, name: str, fixed: tuple[str, ...]) -> dict[str, Any]:
     """Return the coordinates of a tolerance, and their dimensions for `vary`, None if they are there."""
     part: Any = model_of(m).parts.get(owner := part_of(name))
-    if name in fixed:
-        if isinstance(part, Joint) and part.type in BALL_TYPES and name in part.components[-3:]:
-            message = f"`tolerances` must be those of lengths or single angles, got '{name}' of a rotation."
-            raise InputError(f"{message} Leave it out.", key="tolerances", name=name)
-        return {name: None}
-    if not name.endswith(CLEARANCE):
-        if isinstance(part, Joint) and name in part.components:
-            zero = f", or name its zero '{owner}.value'" * (part.dof == 1)
-            raise InputError(
-                f"`tolerances` must name coordinates that keep their values, got '{name}', which is none of "
-                f"{', '.join(fixed)}. Give it in `wrt`{zero}.",
-                key="tolerances",
-                name=name,
-            )
-        return {name: name}
-    part = find_part(m, owner := name.removesuffix(CLEARANCE))
-    kind = part.type if isinstance(part, Joint) else type(part).__name__
-    if kind not in CLEARANCE_TYPES:
-        play = (
-            isinstance(part, Joint) and f" Name its play as dimensions, '{owner}.at.{part.bodies[0]}.x' to z."
-        )
+    if name.endswith(CLEARANCE):
+        return _clearance(m, name.removesuffix(CLEARANCE))
+    joint = isinstance(part, Joint) and name in part.components
+    rotation = joint and part.type in BALL_TYPES and name in part.components[-3:]
+    remedy = ""
+    if owner in fixed and isinstance(part, Body | Frame):
+        remedy = f"Name rows of '{owner}' in `wrt`, such as '{owner}.x' and '{owner}.euler_xyz.1'"
+    elif rotation and name in fixed:
+        remedy = "Leave it out, because its rotation has no coordinates"
+    elif joint and name not in fixed:
+        zero = f", or name its zero '{owner}.value'" * (part.dof == 1)
+        remedy = f"Give it in `wrt`{zero}"
+    if remedy:
         raise InputError(
-            f"`tolerances` must name clearances of revolute, cylindrical or spherical joints, got '{name}' "
-            f"of type {kind}.{play or ' Name a joint.'}",
+            f"`tolerances` must name dimensions or single coordinates that keep their values, got '{name}'. "
+            f"{remedy}.",
             key="tolerances",
             name=name,
         )
-    axis: Any = np.zeros((0, 3)) if kind == "spherical" else np.reshape(part.axis, (1, 3))
-    directions, taken = np.linalg.svd(axis)[2][len(axis) :], model_of(m).parts
-    made: dict[str, Any] = {}
-    for k, direction in enumerate(directions, 1):
-        label = f"{owner} clearance {k}"
-        while label in taken:
+    return {name: None if name in fixed else name}
+
+
+def _clearance(m: Mechanism, name: str) -> dict[str, Any]:
+    """Return coordinates for the directions of the clearance of a joint, and their dimensions."""
+    joint: Any = find_part(m, name)
+    kind = joint.type if isinstance(joint, Joint) else type(joint).__name__
+    if kind not in CLEARANCE_TYPES:
+        remedy = "Name a joint."
+        if isinstance(joint, Joint):
+            play = f"{name}.at.{joint.bodies[0]}"
+            remedy = f"Name its play as dimensions, those of '{play}.x' to z that the loops allow."
+        raise InputError(
+            f"`tolerances` must name clearances of revolute, cylindrical or spherical joints, got "
+            f"'{name}{CLEARANCE}' of type {kind}. {remedy}",
+            key="tolerances",
+            name=name,
+        )
+    axis: Any = np.zeros((0, 3)) if kind == "spherical" else np.reshape(joint.axis, (1, 3))
+    body, made = joint.bodies[0], {}
+    for k, direction in enumerate(np.linalg.svd(axis)[2][len(axis) :], 1):
+        label = f"{name} clearance {k}"
+        while label in model_of(m).parts:
             label += "'"
-        made[label] = {
-            f"{owner}.at.{part.bodies[0]}.{x}": float(w) for x, w in zip(XYZ, direction, strict=True)
-        }
+        made[label] = {f"{name}.at.{body}.{x}": float(w) for x, w in zip(XYZ, direction, strict=True)}
     return made
 
 
@@ -394,8 +405,7 @@ def _varied(configuration: Configuration, sources: Mapping[str, Source]) -> Conf
         names = tuple(name for name, source in sources.items() if source.columns.keys() & {*error.names})
         raise SingularError(
             f"`tolerances` must leave the loops of '{m.name}' closed, but these do not close with other "
-            f"values of {', '.join(names)}. Leave them out, or make groups of dimensions coordinates by "
-            "`vary`.",
+            f"values of {', '.join(names)}. Leave them out.",
             key="tolerances",
             names=names,
         ) from error
@@ -427,15 +437,20 @@ class _Problem(ABC):
 
     def __init__(self, nominal: Configuration, names: tuple[str, ...], deviations: Deviations) -> None:
         self.configuration, self.deviations = nominal, deviations
-        m: Any = model_of(nominal).description
-        bodies = [name for name in names if isinstance(m._parts.get(name), Body | Frame)]
+        m, parts = model_of(nominal).description, model_of(nominal).parts
+        bodies = [name for name in names if isinstance(parts.get(name), Body | Frame)]
         # values of the coordinates without deviations
         self.held: dict[str, Any] = {name: nominal.pose(name) for name in bodies}
         self.held |= values_of(m, nominal, [name for name in names if name not in bodies])
 
     @abstractmethod
+    def solved(self, x: np.ndarray, failures: Failures) -> np.ndarray:
+        """Return the rows (N, ..., P) for deviations (N, ..., K)."""
+
     def values(self, x: np.ndarray, failures: Failures = "raise") -> np.ndarray:
-        """Return the rows (..., P) for deviations (..., K)."""
+        """Return the rows (N, ..., P) for deviations (N, ..., K), solved in pieces that fit into memory."""
+        pieces = np.array_split(x, ceil(len(x) * max(1, prod(self.configuration.batch)) / SOLVED_AT_ONCE_MAX))
+        return np.concatenate([self.solved(piece, failures) for piece in pieces])
 
     def at(self, x: np.ndarray, failures: Failures) -> Configuration:
         """Return configurations (...) for deviations (..., K), which broadcast with the nominal ones."""
@@ -456,20 +471,19 @@ class _Problem(ABC):
         """Extreme values (..., P, 2), NaN where not assembled, and their quadratic approximations."""
         ends = [self.deviations.largest(sign * self.G, sign * self.H, self.rounding) for sign in (-1.0, 1.0)]
         quadratic = self.nominal[..., None] + np.stack([-ends[0][1], ends[1][1]], axis=-1)
-        # rows P in front of the batch
-        found = self.values(np.moveaxis(np.stack([x for x, _ in ends]), -2, 1), "mask")
-        own = np.einsum("sp...p->...ps", found)
+        # mechanisms of rows P in front of the batch
+        x = np.concatenate([np.moveaxis(x, -2, 0) for x, _ in ends])
+        found = self.values(x, "mask")
+        own = np.einsum("sp...p->...ps", found.reshape(2, len(self.rows), *self.nominal.shape))
         # a mechanism in which one row is extreme may exceed the extreme of another
-        among = np.concatenate([found.reshape(-1, *self.nominal.shape), self.nominal[None]])
+        among = np.concatenate([found, self.nominal[None]])
         extreme = np.stack([np.fmin.reduce(among), np.fmax.reduce(among)], axis=-1)
         return np.where(np.isnan(own), np.nan, extreme), quadratic
 
     def sample(self, rng: np.random.Generator, count: int, failures: Failures) -> np.ndarray:
         """Return the rows (count, ..., P) of random mechanisms."""
         x = self.deviations.drawn(rng, count)
-        x = x.reshape(count, *[1] * (self.nominal.ndim - 1), x.shape[-1])
-        pieces = np.array_split(x, ceil(count * max(1, prod(self.configuration.batch)) / MEMBERS_MAX))
-        return np.concatenate([self.values(piece, failures) for piece in pieces])
+        return self.values(x.reshape(count, *[1] * (self.nominal.ndim - 1), x.shape[-1]), failures)
 
 
 class _Rows(_Problem):
@@ -490,7 +504,7 @@ class _Rows(_Problem):
         self.G, self.H = found.G[..., places], found.H[..., places, :][..., places]
         self.rounding = ZERO_RTOL * row_sizes(m, rows) * (x.sigma / row_sizes(m, x.columns)).sum()
 
-    def values(self, x: np.ndarray, failures: Failures = "raise") -> np.ndarray:
+    def solved(self, x: np.ndarray, failures: Failures) -> np.ndarray:
         found = self.at(x, failures).value(list(self.rows))
         found = found.reshape(*found.shape[: x.ndim - 1], len(self.rows))
         if k := self.wrapped:
@@ -502,33 +516,48 @@ class _Rows(_Problem):
 class _Result(_Problem):
     """Result of a function, with derivatives by differences."""
 
-    def __init__(self, nominal: Configuration, names: tuple[str, ...], x: Deviations, of: Any) -> None:
+    def __init__(
+        self, nominal: Configuration, names: tuple[str, ...], x: Deviations, of: tuple[Any, Configuration]
+    ) -> None:
         super().__init__(nominal, names, x)
         if 0 in nominal.batch:
             message = f"`configuration` must have members for a function, got the batch {nominal.batch}."
             raise InputError(f"{message} Name rows.", key="configuration", got=nominal.batch)
-        self.of = of
+        self.of, given = of
         found, self.G, self.H = x.differentiated(self.values)
         self.nominal, self.rounding = found[0], DIFFERENCE_RTOL * np.abs(found).max(axis=0)
         self.rows = tuple(str(k + 1) for k in range(len(self.nominal)))
         self.units = ("",) * len(self.rows)
+        without = self.result(Configuration(model_of(given), (1, *given.batch), flat_states(given)))[0]
+        size = np.abs(without).max()
+        if without.shape != found[0].shape or np.abs(without - found[0]).max() > SAME_RESULT_RTOL * size:
+            raise InputError(
+                "`of` must return the same with dimensions as further coordinates, got other numbers. Select "
+                "the entries of the mechanism's own coordinates, which come first, such as "
+                "`c.dynamics().I[..., :1, :1]`, before an inverse, norm or other function of all entries.",
+                key="of",
+                got=found[0],
+            )
 
-    def values(self, x: np.ndarray, failures: Failures = "raise") -> np.ndarray:
-        flat, batch = x.reshape(-1, x.shape[-1]), self.configuration.batch
+    def solved(self, x: np.ndarray, failures: Failures) -> np.ndarray:
+        n, batch = len(x), self.configuration.batch
         # a number of mechanisms that differs from the axes of the batch shows results with other axes
-        spare = len(flat) in batch
-        flat = np.concatenate([flat, flat[:1]]) if spare else flat
-        c = self.at(flat.reshape(len(flat), *[1] * len(batch), -1), failures)
-        returned = self.of(c)
+        spare = next(k for k in counting() if n + k not in batch)
+        x = np.concatenate([x, np.repeat(x[:1], spare, axis=0)])
+        return self.result(self.at(x.reshape(n + spare, *[1] * len(batch), -1), failures))[:n]
+
+    def result(self, c: Configuration) -> np.ndarray:
+        """Return the results (N, P) of configurations (N, ...), NaN for members that are not assembled."""
+        returned, (n, *_) = self.of(c), c.batch
         found = as_numbers(returned)
-        if found is None or found.dtype != np.float64 or found.shape[:1] != (len(flat),) or not found.size:
-            rule = f"must return numbers ({len(flat)}, …) for configurations {c.batch}"
+        if found is None or found.dtype != np.float64 or found.shape[:1] != (n,) or not found.size:
+            rule = f"must return numbers ({n}, …) for configurations {c.batch}"
             raise invalid("of", rule, returned, "Keep the first axis.")
-        solved: Any = c.ok.reshape(len(flat), prod(batch)).all(axis=1)
-        made = np.where(solved[:, None], found.reshape(len(flat), -1), np.nan)
-        if not np.isfinite(made[solved]).all():
+        assembled: Any = c.ok.reshape(n, -1).all(axis=1)
+        made = np.where(assembled[:, None], found.reshape(n, -1), np.nan)
+        if not np.isfinite(made[assembled]).all():
             raise invalid("of", "must return finite numbers", returned)
-        return made[: len(flat) - spare].reshape(*x.shape[:-1], -1)
+        return made
 
 
 def _not_assembled(name: str, reason: str, failed: Any) -> ConfigurationError:
