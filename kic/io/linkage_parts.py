@@ -9,7 +9,6 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Iterable, Mapping
-from math import pi
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from kic.errors import InputError, invalid, short_repr
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import mapping
 from kic.numerics.arrays import as_array, numbers, ordinary, reals, require_real, step_vanishes
+from kic.numerics.rotations import wrap_to_pi
 
 # relative difference of lengths, or of their sums, below which they are equal
 EQUAL_LENGTHS_RTOL = 1e-12
@@ -187,7 +187,7 @@ class Parts:
 
     def hinge(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: Any) -> None:
         """Add a revolute joint about z with the value given in `angles`, or else `value` within ±π."""
-        value = self.angles.get(name, (value.real + pi) % (2 * pi) - pi + (value - value.real))
+        value = self.angles.get(name, wrap_to_pi(value.real) + (value - value.real))
         self.joints.append(Joint(name, "revolute", bodies, tuple(at), (0.0, 0.0, 1.0), value=value))
 
     def slide(self, name: str, bodies: tuple[str, str], at: np.ndarray, value: Any) -> None:

@@ -388,7 +388,7 @@ def _with_values(mechanism: Mechanism, values: Mapping[str, Any]) -> tuple[Mecha
     state = flat_states(found)[0]
     poses = displacements(Configuration(steady._model, (), state[None]))
     if steady is not mechanism:
-        state = state_like(mechanism, mechanism, found)
+        state = flat_states(configuration_like(mechanism, mechanism, found))[0]
     for name, value in spare.items():
         there = _turned(mechanism, poses, name) if name in turns else found.value(name)
         if not np.allclose(numbers(name, value), there, rtol=CONSISTENT_RTOL, atol=CONSISTENT_RTOL):
@@ -478,15 +478,16 @@ def _solved(mechanism: Mechanism, values: Mapping[str, Any]) -> Configuration:
     return Configuration(mechanism._model, (), state[None])
 
 
-def state_like(other: Mechanism, mechanism: Mechanism, found: Configuration) -> np.ndarray:
-    """Return the states (..., S) in another mechanism with the joints of one in its configurations.
+def configuration_like(other: Mechanism, mechanism: Mechanism, found: Configuration) -> Configuration:
+    """Return the configurations of another mechanism with the joints of one in its configurations.
 
     Further joints of the other one stay as described.
     """
-    tree = other._model.tree
+    tree, batch = other._model.tree, found.batch
     own = {c for joint in mechanism.joints for c in joint.components} & {*tree.columns}
     values = {tree.column[c]: value for c, value in values_of(mechanism, found, own).items()}
-    return states_at(tree, other.at().state, values, found.batch)
+    states = states_at(tree, other.at().state, values, batch)
+    return Configuration(other._model, batch, states.reshape(-1, tree.state_size))
 
 
 def values_of(mechanism: Mechanism, found: Configuration, names: Iterable[str]) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import factorial
+from math import factorial, pi, tau
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,11 @@ def is_rotation(R: np.ndarray) -> bool:
     det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
     wrong = (lengths > ROTATION_ATOL**2) | (angles > ROTATION_ATOL**2) | (det < 0)
     return not (wrong if R.ndim == 2 else wrong.any())
+
+
+def wrap_to_pi(angle: Any) -> Any:
+    """Return an angle, or an array of angles, within ±π."""
+    return (angle + pi) % tau - pi
 
 
 def vector_from_matrix(R: np.ndarray) -> np.ndarray:

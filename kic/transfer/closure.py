@@ -25,6 +25,7 @@ from kic.numerics.caches import without_caches
 from kic.numerics.gauss_newton import gauss_newton
 from kic.numerics.graphs import blocks
 from kic.numerics.linalg import condition_number
+from kic.numerics.rotations import wrap_to_pi
 from kic.numerics.tolerances import EPS
 from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer, open_error
 from kic.transfer.program import Numbered
@@ -270,7 +271,7 @@ class Closure:
     def residual(self, goal: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the residual `goal` − `values`, with angles of cut joints in the interval [−π, π)."""
         error = goal - values
-        error[:, self.turned] = np.remainder(error[:, self.turned] + np.pi, 2 * np.pi) - np.pi
+        error[:, self.turned] = wrap_to_pi(error[:, self.turned])
         return error
 
     def failure_reasons(self, states: np.ndarray, residual: np.ndarray) -> list[str]:

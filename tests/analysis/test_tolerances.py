@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from raising import raises
 
 import kic
-from kic.analysis.tolerances.deviations import Deviations, Source
+from kic.analysis.tolerances.deviations import Contributor, Deviations
 
 # sums of a few hundred terms of the size of the largest, in units of rounding, times a margin
 ROUNDING_RTOL = 1e-11
@@ -53,8 +53,10 @@ def rule(distribution: str, tolerance: float, sigmas: float = 3.0) -> list[tuple
 
 def test_moments_are_those_of_a_quadratic_function() -> None:
     kinds, limits, sigmas = ("uniform", "normal", "uniform", "contact"), (0.1, 0.02, 0.05, 0.03), 4.0
-    sources = [Source(t, kind, {f"{t}": None}) for kind, t in zip(kinds[:3], limits[:3], strict=True)]
-    deviations = Deviations([*sources, Source(limits[3], kinds[3], {"x": None, "y": None})], sigmas)
+    contributors = [
+        Contributor(t, kind, {f"{t}": None}) for kind, t in zip(kinds[:3], limits[:3], strict=True)
+    ]
+    deviations = Deviations([*contributors, Contributor(limits[3], kinds[3], {"x": None, "y": None})], sigmas)
     rng = np.random.default_rng(0)
     b, A = rng.normal(size=(3, 5)), rng.normal(size=(3, 5, 5))
 
@@ -149,8 +151,8 @@ def test_the_larger_of_two_maxima_is_found(q: float, limit: float) -> None:
 
 def test_extremes_of_random_quadratic_functions_are_found() -> None:
     rng = np.random.default_rng(3)
-    one = [Source(0.5, "uniform", {str(k): None}) for k in range(3)]
-    x = Deviations([*one, Source(0.5, "contact", {"x": None, "y": None})], 3.0)
+    one = [Contributor(0.5, "uniform", {str(k): None}) for k in range(3)]
+    x = Deviations([*one, Contributor(0.5, "contact", {"x": None, "y": None})], 3.0)
     G, H = rng.normal(size=(200, 5)), rng.normal(size=(200, 5, 5))
     H = H + H.swapaxes(1, 2)
     angles = np.linspace(0.0, 2 * np.pi, 361)
@@ -344,11 +346,11 @@ def test_held_dimensions_rods_and_groups_are_sources() -> None:
     u = c.coefficients("tip.x", order=1)
     assert_allclose(both.sigma, abs(u.G[0, u.columns.index("bars")]) * 1e-4, rtol=1e-6)
     rods = kic.load("five-rod-suspension")
-    rod = next(iter(rods._fixed_distances))
+    rod = next(one.name for one in rods.distances if one.fixed)
     of = rods.points[-1].name
     found = rods.at().tolerance_analysis(of, {rod: 3e-5})
     longer, shorter = (
-        rods.vary(rod).at({"hub.3": 0.0, rod: rods._fixed_distances[rod] + x}).value(of)
+        rods.vary(rod).at({"hub.3": 0.0, rod: rods.vary(rod).at().value(rod) + x}).value(of)
         for x in (1e-5, -1e-5)
     )
     assert found.sigma.max() > 1e-6

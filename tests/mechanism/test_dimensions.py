@@ -299,6 +299,14 @@ def test_weights_combine_dimensions_at_any_rate() -> None:
     assert difference(G.H, np.einsum("pij,ia,jb->pab", H.H, T, T)) < EXACT
 
 
+def test_a_dict_maps_dimensions_also_to_themselves() -> None:
+    m, rods = kic.load("four-bar"), kic.load("five-rod-suspension")
+    v = m.vary({"coupler.length": "coupler.length", "bar": "coupler.length"})
+    assert difference(v.at().value(["coupler.length", "bar"]), np.array([0.29, 0.0])) < EXACT
+    rod = next(one.name for one in rods.distances if one.fixed)
+    assert rods.vary({rod: rod}).coordinates == rods.vary(rod).coordinates
+
+
 def test_centres_of_mass_of_some_bodies_follow_the_mass() -> None:
     m = kic.load("puma560").add(kic.CenterOfMass("arm", ["link2", "link3"]))
     c = m.vary("link2.com.x").at(np.full(6, 0.3))

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import pi, tau
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +25,12 @@ from kic.dynamics.regressor import SINGULAR_GAP_MIN, ZERO_RTOL, BaseParameters, 
 from kic.errors import ConfigurationError, DegreesWarning, InputError, SingularError, invalid, unknown
 from kic.mechanism.configuration import Configuration, model_of, row_sizes
 from kic.mechanism.dimensions import vary, with_dimensions
-from kic.mechanism.locking import state_like
+from kic.mechanism.locking import configuration_like
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import at_least, names_of
 from kic.numerics.display import Summary
 from kic.numerics.registration import with_methods
+from kic.numerics.rotations import wrap_to_pi
 from kic.numerics.tables import DataTable, TableAxis, Variable
 
 if TYPE_CHECKING:
@@ -420,8 +420,7 @@ class _Calibration:
             return
         if model_of(near).description != self.mechanism:
             raise invalid("near", f"must be a configuration of '{self.mechanism.name}'", near.name)
-        state = state_like(self.varied, self.mechanism, near)
-        self.near = Configuration(model_of(self.varied), (), state[None])
+        self.near = configuration_like(self.varied, self.mechanism, near)
 
     def at(self, x: np.ndarray, failures: Any = "raise") -> Configuration:
         """Return the configurations (N,) of the measured coordinates for unknowns (K,)."""
@@ -454,7 +453,7 @@ class _Calibration:
         for name, shift in zip(self.offsets, x[len(self.dimensions) :], strict=True):
             if name in self.rows:
                 left[:, self.rows.index(name)] -= shift
-        left[:, self.angles] = (left[:, self.angles] + pi) % tau - pi
+        left[:, self.angles] = wrap_to_pi(left[:, self.angles])
         return left
 
     def jacobian(self, c: Configuration) -> tuple[np.ndarray, np.ndarray]:

@@ -15,8 +15,8 @@ STARTS, SWEEPS_MAX, SWEEP_ATOL = 12, 50, 1e-9
 
 
 @dataclass(frozen=True)
-class Source:
-    """Tolerance of one coordinate, or of the directions of a clearance, with their dimensions for `vary`."""
+class Contributor:
+    """Tolerance of a coordinate, or of the directions of a clearance, with their dimensions for `vary`."""
 
     limit: float
     distribution: str
@@ -34,29 +34,30 @@ class Deviations:
         Standard deviations.
     """
 
-    def __init__(self, sources: Iterable[Source], sigmas: float) -> None:
-        self._sources = tuple(sources)
-        self.columns = tuple(column for source in self._sources for column in source.columns)
-        ends = np.cumsum([len(source.columns) for source in self._sources])
-        groups = [[*range(n - len(one.columns), n)] for n, one in zip(ends, self._sources, strict=True)]
-        self._groups = tuple(zip(self._sources, groups, strict=True))
+    def __init__(self, contributors: Iterable[Contributor], sigmas: float) -> None:
+        self._groups: list[tuple[Contributor, list[int]]] = []
+        self.columns: tuple[str, ...] = ()
+        for one in contributors:
+            start = len(self.columns)
+            self.columns += tuple(one.columns)
+            self._groups.append((one, [*range(start, len(self.columns))]))
         K = len(self.columns)
         self.sigma, self._limit = np.ones(K), np.ones(K)
         # fourth moments, relative to variances: E[xᵢ² xⱼ²] / (σᵢ² σⱼ²)
         self._fourth = np.ones((K, K))
-        for source, own in self._groups:
+        for one, own in self._groups:
             n = len(own)
             share, mixed, pure = {
                 "normal": (sigmas, 1.0, 3.0),
                 "uniform": (sqrt(3.0), 1.0, 9 / 5),
                 "contact": (sqrt(n), n / (n + 2), 3 * n / (n + 2)),
-            }[source.distribution]
-            self.sigma[own], self._limit[own] = source.limit / share, source.limit
+            }[one.distribution]
+            self.sigma[own], self._limit[own] = one.limit / share, one.limit
             self._fourth[np.ix_(own, own)] = mixed
             self._fourth[own, own] = pure
 
     def moments(self, G: np.ndarray, H: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the mean (..., P), covariance (..., P, P) and parts (..., P, n) of the variance by source.
+        """Return the mean (..., P), covariance (..., P, P) and parts (..., P, n) of the variance by one.
 
         They are those of G x + ½ xᵀ H x, for G (..., P, K) and H (..., P, K, K).
         """
@@ -94,20 +95,19 @@ class Deviations:
 
     def _ascended(self, G: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Return deviations (N, K) at a local maximum, in tolerances, from signs of a start."""
-        x, blocks = start.copy(), {}
-        for k, (_, own) in enumerate(self._groups):
+        x, steps = start.copy(), []
+        for _, own in self._groups:
             x[:, own] /= sqrt(len(own))
-            blocks[k] = np.minimum(np.linalg.eigvalsh(H[:, own][:, :, own])[:, :1], 0.0)
+            steps.append((own, np.minimum(np.linalg.eigvalsh(H[:, own][:, :, own])[:, :1], 0.0)))
         for _ in range(SWEEPS_MAX):
             last = x.copy()
-            for k, (_, own) in enumerate(self._groups):
-                slope = G[:, own] + np.einsum("nij,nj->ni", H[:, own], x)
+            for own, curved in steps:
                 # without the smallest curvature if negative, steps to the edge ascend
-                slope = slope - blocks[k] * x[:, own]
+                slope = G[:, own] + np.einsum("nij,nj->ni", H[:, own], x) - curved * x[:, own]
                 size = np.linalg.norm(slope, axis=-1, keepdims=True)
                 edge = np.where(size > 0, slope / np.where(size > 0, size, 1.0), x[:, own])
-                inner = np.clip(-slope / np.where(blocks[k] < 0, blocks[k], -1.0), -1.0, 1.0)
-                x[:, own] = np.where(blocks[k] < 0, inner, edge) if len(own) == 1 else edge
+                inner = np.clip(-slope / np.where(curved < 0, curved, -1.0), -1.0, 1.0)
+                x[:, own] = np.where(curved < 0, inner, edge) if len(own) == 1 else edge
             if np.abs(x - last).max(initial=0.0) <= SWEEP_ATOL:
                 break
         return x
@@ -132,13 +132,13 @@ class Deviations:
     def drawn(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Return random deviations (count, K)."""
         x = np.empty((count, len(self.columns)))
-        for source, own in self._groups:
-            if source.distribution == "uniform":
-                x[:, own] = rng.uniform(-source.limit, source.limit, (count, 1))
+        for one, own in self._groups:
+            if one.distribution == "uniform":
+                x[:, own] = rng.uniform(-one.limit, one.limit, (count, 1))
                 continue
             x[:, own] = rng.standard_normal((count, len(own)))
-            if source.distribution == "normal":
+            if one.distribution == "normal":
                 x[:, own] *= self.sigma[own]
             else:
-                x[:, own] *= source.limit / np.linalg.norm(x[:, own], axis=1, keepdims=True)
+                x[:, own] *= one.limit / np.linalg.norm(x[:, own], axis=1, keepdims=True)
         return x

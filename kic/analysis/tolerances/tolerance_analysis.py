@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count as counting
-from math import ceil, pi, prod, tau
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kic.analysis.tolerances.deviations import Deviations, Source
+from kic.analysis.tolerances.deviations import Contributor, Deviations
 from kic.description.description import find_part, held_coordinates
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import Body, Frame, Joint
@@ -33,12 +33,13 @@ from kic.errors import (
 from kic.kinematics.outputs import XYZ
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved, row_sizes
 from kic.mechanism.dimensions import vary
-from kic.mechanism.locking import state_like, values_of
+from kic.mechanism.locking import configuration_like, values_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, generator, integer, is_function, mapping, names_of, positive
 from kic.numerics.arrays import as_numbers
 from kic.numerics.display import Batched, Summary
 from kic.numerics.registration import with_methods
+from kic.numerics.rotations import wrap_to_pi
 from kic.numerics.tables import DataTable, TableAxis, Tabular, Variable, batch_axes
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class ToleranceAnalysis(Batched, Tabular):
     covariance : (..., P, P) ndarray
         Covariance to second order.
     share : (..., P, K) ndarray
-        Share of each tolerance in the variance of a row, with half of what two do together. Shares add up to
-        1; they are NaN for rows that do not vary.
+        Share of each tolerance in the variance of a row, with half of the variance that it causes together
+        with another one. Shares add up to 1; they are NaN for rows that do not vary.
     configuration : Configuration
         The nominal configurations.
     coordinates : tuple of str
@@ -188,13 +189,15 @@ class ToleranceAnalysis(Batched, Tabular):
         index = sheet.member(self.batch)
         if index is None:
             return sheet
-        nominal, (worst, quadratic) = self.nominal[index], (a[index] for a in self._problem.extremes)
+        nominal, extremes = self.nominal[index], self._problem.extremes
+        worst, quadratic = (a[index] for a in extremes)
         names = [f"{row} ({u})" if u else row for row, u in zip(self.rows, self._problem.units, strict=True)]
         heads = ["nominal", "mean shift", "σ", "worst −", "worst +"]
         numbers = [nominal, self.mean[index] - nominal, self.sigma[index], *(worst - nominal[:, None]).T]
         sheet.matrix("rows", names, heads, np.column_stack(numbers))
-        if lost := int(np.isnan(self._problem.extremes[0]).any(axis=-2).any(axis=-1).sum()):
-            sheet.say(f"The worst case cannot be assembled{f' in {lost} members' * bool(self.batch)}.")
+        if lost := int(np.isnan(extremes[0]).any(axis=(-2, -1)).sum()):
+            where = f" in {counted(lost, 'member')}" * bool(self.batch)
+            sheet.say(f"The worst case cannot be assembled{where}.")
         varies = np.isfinite(self.share[index]).all(axis=-1)
         far = np.abs(worst - quadratic) > CUBIC_SHARE_MIN * np.abs(quadratic - nominal[:, None])
         if cubic := [self.rows[k] for k in np.flatnonzero(far.any(axis=-1) & varies)]:
@@ -222,7 +225,7 @@ def tolerance_analysis(
     distribution: Distribution | Mapping[str, Distribution] = "normal",
     sigmas: float = 3.0,
 ) -> ToleranceAnalysis:
-    """Return what tolerances of dimensions and coordinates make of rows, or of any other result.
+    """Find the effects of tolerances of dimensions and coordinates on rows, or on any other result.
 
     Parameters
     ----------
@@ -245,7 +248,7 @@ def tolerance_analysis(
         Distribution within the tolerances, also by name. Parts with clearance always touch, in directions of
         the same probability.
     sigmas : float
-        Number of standard deviations of a normal distribution in its tolerance.
+        Tolerance of a normal distribution in standard deviations.
 
     Returns
     -------
@@ -298,12 +301,18 @@ def tolerance_analysis(
     rows = configuration.coefficients(asked, order=1, wrt=wrt).rows
     kept = _expanded(m, m.coordinates if wrt is None else names_of(wrt, "wrt", 1))
     fixed = tuple(dict.fromkeys((*kept, *held_coordinates(m))))
-    sources = {name: Source(limit, kinds[name], _dimensions(m, name, fixed)) for name, limit in given.items()}
-    c = _varied(configuration, sources)
-    names = tuple(dict.fromkeys((*fixed, *(column for one in sources.values() for column in one.columns))))
-    deviations = Deviations(sources.values(), positive("sigmas", sigmas))
-    kind: Any = _Result if is_function(of) else _Rows
-    problem: _Problem = kind(c, names, deviations, (of, configuration) if is_function(of) else rows)
+    contributors = {
+        name: Contributor(limit, kinds[name], _dimensions(m, name, fixed)) for name, limit in given.items()
+    }
+    c = _varied(configuration, contributors)
+    deviations = Deviations(contributors.values(), positive("sigmas", sigmas))
+    names = tuple(dict.fromkeys((*fixed, *deviations.columns)))
+    problem: _Rows | _Result
+    if is_function(of):
+        problem = _Result(c, names, deviations, of)
+        problem.require_same(configuration)
+    else:
+        problem = _Rows(c, names, deviations, rows)
     shift, covariance, parts = deviations.moments(problem.G, problem.H)
     nominal, total = problem.nominal, parts.sum(axis=-1, keepdims=True)
     varies = total > problem.rounding[:, None] ** 2
@@ -337,7 +346,16 @@ def _expanded(m: Mechanism, names: Iterable[str]) -> Iterator[str]:
     model = model_of(m)
     for name in names:
         whole = isinstance(model.parts.get(name), Body | Frame)
-        yield from (name,) if whole else model.rows(name, 1).layout.rows.labels
+        rows = model.rows(name, 1).layout.rows
+        owner = part_of(name)
+        if not (whole or rows.holonomic or isinstance(model.parts.get(owner), Joint)):
+            raise InputError(
+                f"`wrt` must name coordinates with values, got '{name}', an angular velocity. Name '{owner}' "
+                "instead of its rows: its pose is kept.",
+                key="wrt",
+                name=name,
+            )
+        yield from (name,) if whole else rows.labels
 
 
 def _dimensions(m: Mechanism, name: str, fixed: tuple[str, ...]) -> dict[str, Any]:
@@ -390,10 +408,10 @@ def _clearance(m: Mechanism, name: str) -> dict[str, Any]:
     return made
 
 
-def _varied(configuration: Configuration, sources: Mapping[str, Source]) -> Configuration:
+def _varied(configuration: Configuration, contributors: Mapping[str, Contributor]) -> Configuration:
     """Return the configurations with the dimensions of tolerances as coordinates."""
     m: Any = model_of(configuration).description
-    dimensions = {label: one for source in sources.values() for label, one in source.columns.items() if one}
+    dimensions = {label: what for one in contributors.values() for label, what in one.columns.items() if what}
     if not dimensions:
         return configuration
     try:
@@ -402,15 +420,14 @@ def _varied(configuration: Configuration, sources: Mapping[str, Source]) -> Conf
         known = [f"{joint.name}{CLEARANCE}" for joint in m.joints if joint.type in CLEARANCE_TYPES]
         raise unknown("tolerance", error.name, m.name, [*error.candidates, *known]) from error
     except SingularError as error:
-        names = tuple(name for name, source in sources.items() if source.columns.keys() & {*error.names})
+        names = tuple(name for name, one in contributors.items() if one.columns.keys() & {*error.names})
         raise SingularError(
             f"`tolerances` must leave the loops of '{m.name}' closed, but these do not close with other "
             f"values of {', '.join(names)}. Leave them out.",
             key="tolerances",
             names=names,
         ) from error
-    states = state_like(varied, m, configuration)
-    return Configuration(model_of(varied), configuration.batch, states.reshape(-1, states.shape[-1]))
+    return configuration_like(varied, m, configuration)
 
 
 class _Problem(ABC):
@@ -509,34 +526,35 @@ class _Rows(_Problem):
         found = found.reshape(*found.shape[: x.ndim - 1], len(self.rows))
         if k := self.wrapped:
             expected = self.nominal[..., k] + np.einsum("...pk,...k->...p", self.G[..., k, :], x)
-            found[..., k] = expected + (found[..., k] - expected + pi) % tau - pi
+            found[..., k] = expected + wrap_to_pi(found[..., k] - expected)
         return np.asarray(found)
 
 
 class _Result(_Problem):
     """Result of a function, with derivatives by differences."""
 
-    def __init__(
-        self, nominal: Configuration, names: tuple[str, ...], x: Deviations, of: tuple[Any, Configuration]
-    ) -> None:
+    def __init__(self, nominal: Configuration, names: tuple[str, ...], x: Deviations, of: Any) -> None:
         super().__init__(nominal, names, x)
         if 0 in nominal.batch:
             message = f"`configuration` must have members for a function, got the batch {nominal.batch}."
             raise InputError(f"{message} Name rows.", key="configuration", got=nominal.batch)
-        self.of, given = of
+        self.of = of
         found, self.G, self.H = x.differentiated(self.values)
         self.nominal, self.rounding = found[0], DIFFERENCE_RTOL * np.abs(found).max(axis=0)
         self.rows = tuple(str(k + 1) for k in range(len(self.nominal)))
         self.units = ("",) * len(self.rows)
+
+    def require_same(self, given: Configuration) -> None:
+        """Raise an error if the nominal result differs from that without dimensions as coordinates."""
         without = self.result(Configuration(model_of(given), (1, *given.batch), flat_states(given)))[0]
-        size = np.abs(without).max()
-        if without.shape != found[0].shape or np.abs(without - found[0]).max() > SAME_RESULT_RTOL * size:
+        most = SAME_RESULT_RTOL * np.abs(without).max()
+        if without.shape != self.nominal.shape or np.abs(without - self.nominal).max() > most:
             raise InputError(
                 "`of` must return the same with dimensions as further coordinates, got other numbers. Select "
                 "the entries of the mechanism's own coordinates, which come first, such as "
                 "`c.dynamics().I[..., :1, :1]`, before an inverse, norm or other function of all entries.",
                 key="of",
-                got=found[0],
+                got=self.nominal,
             )
 
     def solved(self, x: np.ndarray, failures: Failures) -> np.ndarray:
