@@ -231,6 +231,7 @@ _METHODS = {
         "analysis.linear.linearize": "linearize",
         "analysis.linear.motor_demand": "motor_demand",
         "analysis.positions.singularities": "singularities",
+        "analysis.sensitivity": "sensitivity:sensitivity_of_rows",
         "analysis.tolerances.tolerance_analysis": "tolerance_analysis",
         "mechanism.regressor": "regressor",
         "mechanism.whole_body": "body_contributions centroidal_momentum",

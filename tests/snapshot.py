@@ -344,6 +344,9 @@ OTHERS: dict[str, dict[str, Callable[[Case], Any]]] = {
         "sensitivity": lambda s: s.m.sensitivity(
             lambda m: m.at({"A": 1.2}).inverse_dynamics([1.0], [2.0]), "coupler.mass"
         ),
+        "sensitivity/rows": lambda s: s.c.sensitivity(
+            ["tip", "D"], ["coupler.length", {"B.at.x": 1.0, "B.at.y": 2.0}, "coupler.mass"]
+        ),
     },
     "four-bar-motor": {"simulate/voltage": lambda s: simulate(s.m, s.c, 0.02, effort=[12.0])},
     "panda": {

@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from kic.description.description import KINDS, Part
+from kic.description.description import KINDS, Part, held_coordinates
 from kic.description.joint_types import BALL_TYPES
-from kic.description.parts import TENSOR_ENTRIES, Distance, Frame, Joint
-from kic.errors import InputError, KicError, UnknownNameError, invalid, short_repr, unknown
+from kic.description.parts import TENSOR_ENTRIES, Body, Distance, Frame, Joint
+from kic.errors import InputError, KicError, SingularError, UnknownNameError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
-from kic.mechanism.configuration import model_of
+from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved
+from kic.mechanism.dimensions import dimensions_named, vary
+from kic.mechanism.locking import configuration_like, values_of
 from kic.mechanism.mechanism import Mechanism
-from kic.numerics.arguments import entries, is_function
+from kic.numerics.arguments import entries, is_function, names_of
 from kic.numerics.arrays import reals, stepping
+from kic.numerics.linalg import unit
 
 _TENSOR = ("xx", "yy", "zz", "xy", "xz", "yz")
 _VECTORS = (
@@ -79,21 +82,26 @@ def _count(part: Part, key: str, count: int) -> int:
     return count - 3 if ball and key in ("value", "stiffness", "rest") else count
 
 
+def _part_and_parameters(mechanism: Mechanism, name: str) -> tuple[Part | None, dict[str, Parameter]]:
+    """Return the part, None for gravity, and the parameters among which one with a name would be."""
+    model, (first, _, _) = model_of(mechanism), name.partition(".")
+    parts = model.parts
+    if first == "gravity" and first not in parts:
+        directions = zip(XYZ, np.eye(3), strict=True)
+        return None, {f"gravity.{c}": Parameter("", "gravity", direction) for c, direction in directions}
+    # the joint of a dimension has dots in its name
+    part = parts.get(name.rpartition(".")[0]) or parts.get(first)
+    if part is None:
+        return None, {}
+    return part, model.prepared(("parameters", part.name), lambda: dict(parameters_of(part)))
+
+
 def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     """Return the parameter with a name.
 
     Raise `UnknownNameError` or `InputError` if there is none, with the candidates.
     """
-    gravity = {
-        f"gravity.{c}": Parameter("", "gravity", direction)
-        for c, direction in zip(XYZ, np.eye(3), strict=True)
-    }
-    if name in gravity:
-        return gravity[name]
-    parts = model_of(mechanism).parts
-    # the joint of a dimension has dots in its name
-    part = parts.get(name.rpartition(".")[0]) or parts.get(name.partition(".")[0])
-    available = {} if part is None else dict(parameters_of(part))
+    part, available = _part_and_parameters(mechanism, name)
     if name in available:
         return available[name]
     if isinstance(part, Distance):
@@ -115,7 +123,7 @@ def find_parameter(mechanism: Mechanism, name: str) -> Parameter:
     candidates = [
         other for kind in KINDS for one in getattr(mechanism, kind) for other, _ in parameters_of(one)
     ]
-    candidates += gravity
+    candidates += (f"gravity.{c}" for c in XYZ)
     placed = [joint.name for joint in mechanism.joints if joint.at is not None]
     if name.endswith(".length") and placed:
         raise UnknownNameError(
@@ -207,7 +215,8 @@ def sensitivity(
     >>> S.round(6).tolist()
     [0.292781, -0.292394]
     """
-    _require_function(of)
+    if not is_function(of):
+        raise invalid("of", "must be a function of a mechanism", of)
     if not is_function(make):
         raise invalid("make", "must be a function that returns a mechanism for given numbers", make)
     numbers = reals(x)
@@ -267,6 +276,7 @@ def sensitivity_to_parameters(
 
     See Also
     --------
+    Configuration.sensitivity : Of values of rows, by all dimensions together.
     kic.sensitivity : With respect to arguments of a function that makes the mechanism.
 
     Notes
@@ -282,18 +292,154 @@ def sensitivity_to_parameters(
     >>> m.sensitivity(lambda m: m.at({"A": 1.2}).coefficients("tip").G, ["B.at.x", "D.at.y"]).shape
     (2, 3, 1)
     """
-    _require_function(of)
-    several = [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
+    if not is_function(of):
+        remedy = (
+            "For rows, call `sensitivity` of a configuration, such as m.at().sensitivity('tip', 'B.at.x')."
+        )
+        raise invalid("of", "must be a function of a mechanism", of, remedy)
     designs = [
         (label, partial(with_complex_step, mechanism, weights, COMPLEX_STEP))
-        for label, weights in (_weights(mechanism, one) for one in several)
+        for label, weights in (_weights(mechanism, one) for one in _several(parameters))
     ]
     return _derivatives(designs, of, lambda: mechanism)
 
 
-def _require_function(of: Any) -> None:
-    if not is_function(of):
-        raise invalid("of", "must be a function of a mechanism", of)
+def sensitivity_of_rows(
+    configuration: Configuration,
+    of: str | Iterable[str],
+    parameters: ParameterSpec | Sequence[ParameterSpec],
+    *,
+    wrt: str | Iterable[str] | None = None,
+) -> np.ndarray:
+    """Return the derivatives of values of rows with respect to dimensions and angles.
+
+    They are influence coefficients of dimensions as coordinates, exact and computed together. The few numbers
+    that are not such dimensions take one complex step each, as in `Mechanism.sensitivity`.
+
+    Parameters
+    ----------
+    of : str or list of str
+        Names of points, joints, distances or rows with values, as in `value`.
+    parameters : str, dict, or list of those
+        Names of dimensions as in `Mechanism.vary`, such as ``"B.at.x"``, ``"crank.length"`` or
+        ``"B.at.crank.x"`` in one body, and of other numbers as in `Mechanism.sensitivity`. A dict of names to
+        weights is one parameter that moves several numbers together.
+    wrt : str or list of str, optional
+        Coordinates that keep their values. By default the mechanism's own.
+
+    Returns
+    -------
+    (..., P, K) ndarray
+        Derivatives of P rows by K parameters. A single name counts as a list of one.
+
+    Raises
+    ------
+    UnknownNameError
+        If the description has no such number; the error has the candidates.
+    InputError
+        If rows have no values.
+    SingularError
+        If loops cannot stay closed: tilting one axis of a planar linkage makes it rigid. Also if coordinates
+        cannot drive the mechanism.
+
+    See Also
+    --------
+    Mechanism.sensitivity : Of any other result, also by masses.
+    Mechanism.vary : Higher derivatives, and dynamics.
+    tolerance_analysis : Effects of tolerances.
+
+    Notes
+    -----
+    A parameter changes the reference configuration as in `Mechanism.sensitivity`. There, fixed distances
+    have other lengths if their points move.
+
+    Examples
+    --------
+    >>> turn = kic.load("four-bar").path({"A": np.linspace(1.2, 7.4, 25)})
+    >>> turn.sensitivity(["tip.x", "tip.y"], ["coupler.length", "D.at.y", "tip.at.x"]).shape
+    (25, 2, 3)
+    """
+    require_solved(configuration, "sensitivity()")
+    m: Mechanism = model_of(configuration).description
+    given = m.coordinates if wrt is None else names_of(wrt, "wrt")
+    found = configuration.coefficients(of, order=1, wrt=given)
+    names = tuple(dict.fromkeys((*given, *(name for name in held_coordinates(m) if name in found.columns))))
+    rows, values = list(found.rows), values_of(m, configuration, names)
+    configuration.value(rows)  # raises an error for rows without values
+
+    def solved(stepped: Mechanism) -> np.ndarray:
+        near = Configuration(model_of(stepped), configuration.batch, flat_states(configuration))
+        return np.asarray(stepped.at(values, near=near).value(rows)).reshape(*configuration.batch, len(rows))
+
+    designs = [_weights(m, one, _require_number) for one in _several(parameters)]
+    rates = _rates(m, configuration, rows, names, [weights for _, weights in designs])
+    made = [
+        rates[k]
+        if k in rates
+        else _derivative(label, partial(with_complex_step, m, weights, COMPLEX_STEP), solved)
+        for k, (label, weights) in enumerate(designs)
+    ]
+    return np.stack(made, axis=-1) if made else np.empty((*configuration.batch, len(rows), 0))
+
+
+def _several(parameters: Any) -> list[Any]:
+    """Return one parameter or several as a list."""
+    return [parameters] if isinstance(parameters, str | Mapping) else entries(parameters)
+
+
+def _require_number(m: Mechanism, name: str) -> None:
+    """Raise an error if there is neither a dimension nor a parameter with a name."""
+    if name not in dimensions_named(m, name):
+        find_parameter(m, name)
+
+
+def _rates(
+    m: Mechanism, c: Configuration, rows: list[str], names: tuple[str, ...], designs: list[dict[str, float]]
+) -> dict[int, np.ndarray]:
+    """Return the derivatives (..., P) of rows for those designs whose numbers are dimensions of `vary`."""
+    shifts = {k: shift for k, weights in enumerate(designs) if (shift := _shifts(m, weights))}
+    dimensions = tuple(dict.fromkeys(name for shift in shifts.values() for name in shift))
+    if not dimensions:
+        return {}
+    try:
+        varied = model_of(m).prepared(("vary", dimensions), lambda: vary(m, dimensions))
+        found = configuration_like(varied, m, c).coefficients(rows, order=1, wrt=(*names, *dimensions))
+    except (InputError, SingularError) as error:
+        # the complex step decides, unless a number is a dimension only
+        if any(name not in _part_and_parameters(m, name)[1] for weights in designs for name in weights):
+            error.message = f"Sensitivity to dimensions: {error.message}"
+            raise
+        return {}
+    columns = {name: found.columns.index(name) for name in dimensions}
+    return {
+        k: np.einsum("...k,k->...", found.G[..., [columns[name] for name in shift]], [*shift.values()])
+        for k, shift in shifts.items()
+    }
+
+
+def _shifts(m: Mechanism, weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the rates of dimensions that change rows as some numbers do; none if there are no such."""
+    parts, rates = model_of(m).parts, dict(weights)
+    for name, weight in weights.items():
+        owner, _, key = name.partition(".")
+        part: Any = parts.get(owner)
+        if name not in dimensions_named(m, name):
+            return {}
+        if name in _part_and_parameters(m, name)[1] and (
+            # its rows follow the centre of mass
+            (isinstance(part, Body) and part.at is None)
+            # wheels keep their ratio if dimensions vary
+            or any(owner in coupling.joints and coupling.ratios is None for coupling in m.couplings)
+        ):
+            return {}
+        for rod in m.distances:
+            if rod.fixed and owner in rod.points:  # it keeps its length if dimensions vary
+                ends: Any = [parts[point] for point in rod.points]
+                line = np.subtract(ends[0].at, ends[1].at)
+                line = line if rod.axis is None else line - (line @ unit(rod.axis)) * unit(rod.axis)
+                side = weight if part == ends[0] else -weight
+                rates[rod.name] = rates.get(rod.name, 0.0) + side * unit(line)[XYZ.index(key[-1])]
+    return rates
 
 
 def _derivatives(
@@ -312,10 +458,12 @@ def _derivatives(
     return np.stack(found)
 
 
-def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
+def _weights(
+    m: Mechanism, one: Any, require: Callable[[Mechanism, str], Any] = find_parameter
+) -> tuple[str, dict[str, float]]:
     """Return the label of a parameter, and the weights of the numbers that it changes."""
     if isinstance(one, str):
-        find_parameter(m, one)
+        require(m, one)
         return f"'{one}'", {one: 1.0}
     if not isinstance(one, Mapping) or not all(isinstance(name, str) for name in one):
         raise invalid(
@@ -326,7 +474,7 @@ def _weights(m: Mechanism, one: Any) -> tuple[str, dict[str, float]]:
         message = f"Weights in `parameters` must be numbers, got {short_repr(one)}."
         raise InputError(message, key="parameters", got=one)
     for name in weights:
-        find_parameter(m, name)
+        require(m, name)
     if not any(weights.values()):
         message = f"Weights in `parameters` must not all be zero, got {short_repr(one)}."
         raise InputError(message, key="parameters", got=one)

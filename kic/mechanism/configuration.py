@@ -36,6 +36,7 @@ from kic.transfer.targets import BatchTargets
 if TYPE_CHECKING:
     from scipy.spatial.transform import RigidTransform
 
+    from kic.analysis import sensitivity as _sensitivity
     from kic.analysis.joint_forces import force_table as _force_table
     from kic.analysis.joint_forces import reactions as _reactions
     from kic.analysis.joint_forces import shaking_force as _shaking_force
@@ -722,6 +723,7 @@ class Configuration(Printable, Tabular, Animated):
         shaking_force = _shaking_force.shaking_force
         singularities = _singularities.singularities
         to_html = _page.to_html
+        sensitivity = _sensitivity.sensitivity_of_rows
         tolerance_analysis = _tolerances.tolerance_analysis
 
 

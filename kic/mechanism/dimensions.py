@@ -272,11 +272,18 @@ def _length(mechanism: Mechanism, body: str) -> Iterator[tuple[str, _Dimension]]
         yield f"{body}.length", _Dimension(size, (shift,))
 
 
+def dimensions_named(mechanism: Mechanism, name: str) -> dict[str, _Dimension]:
+    """Return the dimensions of the part, or of ground, with which a name begins."""
+    model, owner = model_of(mechanism), name.partition(".")[0]
+    part = model.parts.get(owner)
+    if part is None:
+        return dict(_length(mechanism, GROUND)) if owner == GROUND else {}
+    return model.prepared(("dimensions", owner), lambda: dict(dimensions_of(mechanism, part)))
+
+
 def _found(mechanism: Mechanism, name: str) -> _Dimension:
     """Return the dimension with a name, or raise an error with the candidates."""
-    part = model_of(mechanism).parts.get(owner := name.partition(".")[0])
-    there = dict(_length(mechanism, GROUND)) if owner == GROUND else {}
-    there |= () if part is None else dimensions_of(mechanism, part)
+    there = dimensions_named(mechanism, name)
     if name in there:
         return there[name]
     parts = [] if there else [one for kind in KINDS for one in getattr(mechanism, kind)]
@@ -286,7 +293,7 @@ def _found(mechanism: Mechanism, name: str) -> _Dimension:
         mechanism.name,
         [*there, *(other for one in parts for other, _ in dimensions_of(mechanism, one))],
     )
-    if part is not None and split_row(name)[1]:
+    if name.partition(".")[0] in model_of(mechanism).parts and split_row(name)[1]:
         error.message = f"{error.message} `sensitivity` takes masses, stiffnesses and other numbers."
     raise error
 
@@ -385,15 +392,17 @@ def _insert(
         new["bodies"][-1] = replace(part, name=bodies[-1], at=None)
         still = {"mass": 0.0, "com": part.com, "inertia": np.zeros(3), "inertia_exception": ""}
         changed[name] = still | {"at": part.reference}
-        for center in mechanism.centers:
-            among = changed.get(center.name, {}).get("bodies", center.bodies) or ()
-            if name in among:
-                changed[center.name] = {"bodies": (*among, bodies[-1])}
     elif two:
         pair = changed.get(name, {}).get("bodies", part.bodies)
         changed[name] = {"bodies": (bodies[-1], pair[1]) if not side else (pair[0], bodies[-1])}
     else:
         changed[name] = {"body": bodies[-1]}
+    for center in (
+        mechanism.centers if isinstance(part, Body) or (isinstance(part, Point) and part.mass) else ()
+    ):
+        among = changed.get(center.name, {}).get("bodies", center.bodies) or ()
+        if owner in among:
+            changed[center.name] = {"bodies": (*among, bodies[-1])}
 
 
 def _with_ratios(

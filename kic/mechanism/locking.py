@@ -11,7 +11,7 @@ import numpy as np
 from kic.description.couplings import ratio_fields
 from kic.description.description import Part, find_part, given_names
 from kic.description.joint_types import BALL_TYPES
-from kic.description.parts import Body, Joint, Measure, Point
+from kic.description.parts import Body, Frame, Joint, Measure, Point
 from kic.description.spins import Spin, find_spins, free_remarks, held_remark, with_held_spins
 from kic.description.validation import GROUND, part_of, split_row
 from kic.errors import InputError, KicError, SingularError, counted, invalid, short_repr
@@ -490,11 +490,20 @@ def configuration_like(other: Mechanism, mechanism: Mechanism, found: Configurat
     return Configuration(other._model, batch, states.reshape(-1, tree.state_size))
 
 
-def values_of(mechanism: Mechanism, found: Configuration, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Return the values (...) of coordinates for `at`; rotations are vectors from the reference."""
-    turns, names = _turns(mechanism), tuple(names)
+def values_of(mechanism: Mechanism, found: Configuration, names: Iterable[str]) -> dict[str, Any]:
+    """Return the values (...) of coordinates for `at`; rotations are vectors from the reference.
+
+    Those of bodies and frames are poses.
+    """
+    turns, names, parts = _turns(mechanism), tuple(names), mechanism._parts
     poses = displacements(found) if turns.keys() & {*names} else {}
-    return {c: _turned(mechanism, poses, c) if c in turns else found.value(c) for c in names}
+
+    def value(name: str) -> Any:
+        if name in turns:
+            return _turned(mechanism, poses, name)
+        return found.pose(name) if isinstance(parts.get(name), Body | Frame) else found.value(name)
+
+    return {name: value(name) for name in names}
 
 
 def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> np.ndarray:

@@ -17,6 +17,7 @@ import kic
 from kic.analysis.sensitivity import COMPLEX_STEP, parameters_of
 from kic.description.description import KINDS
 from kic.mechanism.configuration import displacement
+from kic.mechanism.locking import values_of
 from kic.numerics.arrays import stepping
 
 Z = (0.0, 0.0, 1.0)
@@ -435,6 +436,85 @@ def test_platforms_on_legs(name: str, of: str, order: int) -> None:
     inputs = {n: float(m.at().value(n)) + 0.02 * k for k, n in enumerate(m.coordinates)}
     weights = {n: 0.1 * w for n, w in in_concert(m, 12).items()}
     check(m, lambda m: everything(m.at(inputs), [of], order), [weights], 4e-3, 1e-8)
+
+
+# rows by names
+
+
+def check_rows(name: str, most: int) -> None:
+    """Derivatives of rows equal those of a function that solves the same configurations, as do errors."""
+    m, rng = kic.load(name), np.random.default_rng(8)
+    values = {n: x + rng.normal(0, 0.004) for n, x in values_of(m, m.at(), m.coordinates).items()}
+    turns = {c for joint in m.joints if joint.type in ("spherical", "free") for c in joint.components[-3:]}
+    some = [*m.coordinates[:3], *(joint.components[0] for joint in m.joints if joint.dof)]
+    of = [*(p.name for p in m.points[:3]), *(c.name for c in m.centers), f"{m.bodies[-1].name}.x"]
+    of = list(dict.fromkeys([*of, *(n for n in some[:6] if n not in turns)]))
+    rows, names, c = m.at(values).coefficients(of, order=1).rows, names_in(m), m.at(values)
+    for number in rng.permutation(names)[:most]:
+
+        def asked(answer, number=str(number)) -> np.ndarray | str:
+            try:
+                return answer(number)
+            except kic.KicError as error:
+                return type(error).__name__
+
+        want = asked(lambda number: m.sensitivity(lambda x: x.at(values).value(list(rows)), number)[0])
+        got = asked(lambda number: c.sensitivity(of, number)[..., 0])
+        if isinstance(want, str):
+            assert got == want, number
+        else:
+            assert np.abs(got - want).max() < 1e-9 * max(1.0, np.abs(want).max()), number
+
+
+@pytest.mark.parametrize("name", ["four-bar", "five-rod-suspension", "geared-five-bar", "scara"])
+def test_rows_are_differentiated_as_functions_are(name: str) -> None:
+    check_rows(name, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", kic.model_names())
+def test_rows_of_every_model_are_differentiated_as_functions_are(name: str) -> None:
+    check_rows(name, 80)
+
+
+def test_rows_by_lengths_of_a_drawing() -> None:
+    A = np.linspace(1.2, 7.0, 5)
+    bars = {"ground": 4.0, "crank": 1.0, "coupler": 3.5, "rocker": 3.0}
+    m, names = kic.linkages.four_bar(**bars), [f"{name}.length" for name in bars]
+    for wrt, of in (("A", "D"), ("D", "A")):
+        c = m.path({"A": A})
+        got = c.sensitivity(of, names, wrt=wrt)[:, 0]
+
+        def solved(m: kic.Mechanism, c=c, wrt=wrt, of=of) -> np.ndarray:
+            return m.at({wrt: c.value(wrt)}, near=m.at({"A": A})).value(of)
+
+        want = kic.sensitivity(
+            lambda x: kic.linkages.four_bar(**dict(zip(bars, x, strict=True))), solved, [*bars.values()]
+        )
+        assert mismatch(got.T, want) < 1e-9
+
+
+def test_rows_in_many_configurations() -> None:
+    m, names = kic.load("four-bar"), ["B.at.x", {"C.at.x": 1.0, "C.at.y": 2.0}, "coupler.mass", "tip.at.y"]
+    A = np.linspace(1.2, 3.0, 6).reshape(2, 3)
+    want = m.sensitivity(lambda m: m.at({"A": A}).value("tip"), names)
+    c = m.at({"A": A})
+    assert mismatch(c.sensitivity("tip", names), np.moveaxis(want, 0, -1)) < 1e-12
+    assert mismatch(m.at(A[0, 0]).sensitivity("tip", names), want[:, 0, 0].T) < 1e-12
+    assert c.sensitivity(["tip", "D"], []).shape == (2, 3, 4, 0)
+    assert c[:0].sensitivity("tip", names).shape == (0, 3, 3, 4)
+    here = m.vary("D.at.x").at({"A": 1.2, "D.at.x": 0.48})
+    other = m.replace("D", at=(0.48, 0, 0)).at({"A": 1.2})
+    assert mismatch(here.sensitivity("tip", "B.at.x"), other.sensitivity("tip", "B.at.x")) < 1e-9
+
+
+def test_rows_of_a_platform_in_a_pose() -> None:
+    m, names = kic.load("gough-stewart"), ["U1.at.x", "S2.at.z", "L1.axis.rx"]
+    pose = RigidTransform.from_translation([0.01, 0.02, 0.03]) * m.at().pose("platform")
+    want = m.sensitivity(lambda m: m.at({"platform": pose}).value(["L1", "L2"]), names)
+    assert np.abs(want).max() > 1e-3
+    got = m.at({"platform": pose}).sensitivity(["L1", "L2"], names, wrt="platform")
+    assert mismatch(got.T, want) < 1e-12
 
 
 # ways to request a configuration, and its results

@@ -308,10 +308,13 @@ def test_a_dict_maps_dimensions_also_to_themselves() -> None:
 
 
 def test_centres_of_mass_of_some_bodies_follow_the_mass() -> None:
-    m = kic.load("puma560").add(kic.CenterOfMass("arm", ["link2", "link3"]))
-    c = m.vary("link2.com.x").at(np.full(6, 0.3))
-    want = m.sensitivity(lambda x: x.at(np.full(6, 0.3)).value("arm"), "link2.com.x")[0]
-    assert difference(c.coefficients("arm", order=1).G[:, 6], want) < EXACT
+    lump = kic.Point("lump", "link3", (0.1, 0.2, 0.0), mass=2.0)
+    m = kic.load("puma560").add(kic.CenterOfMass("arm", ["link2", "link3"]), lump)
+    for name in ("link2.com.x", "lump.at.y"):
+        c = m.vary(name).at(np.full(6, 0.3))
+        want = m.sensitivity(lambda x: x.at(np.full(6, 0.3)).value("arm"), name)[0]
+        assert difference(c.value("arm"), m.at(np.full(6, 0.3)).value("arm")) < EXACT
+        assert difference(c.coefficients("arm", order=1).G[:, 6], want) < EXACT
 
 
 def test_questions_that_would_move_dimensions_hold_them_or_are_errors() -> None:

@@ -454,11 +454,8 @@ class _Problem(ABC):
 
     def __init__(self, nominal: Configuration, names: tuple[str, ...], deviations: Deviations) -> None:
         self.configuration, self.deviations = nominal, deviations
-        m, parts = model_of(nominal).description, model_of(nominal).parts
-        bodies = [name for name in names if isinstance(parts.get(name), Body | Frame)]
         # values of the coordinates without deviations
-        self.held: dict[str, Any] = {name: nominal.pose(name) for name in bodies}
-        self.held |= values_of(m, nominal, [name for name in names if name not in bodies])
+        self.held = values_of(model_of(nominal).description, nominal, names)
 
     @abstractmethod
     def solved(self, x: np.ndarray, failures: Failures) -> np.ndarray:
