@@ -63,6 +63,53 @@ def back(T: np.ndarray) -> np.ndarray:
     return frame(T[:3, :3].T, -T[:3, :3].T @ T[:3, 3])
 
 
+def spheres(centers: Sequence[np.ndarray], radii: Sequence, side: int) -> np.ndarray:
+    """The point at distances from three points, above (side 1) or below (-1) their plane."""
+    a, b, c = centers
+    sides = np.stack([2 * (b - a), 2 * (c - a), np.cross(b - a, c - a)])
+    squares = [center @ center - r**2 for center, r in zip(centers, radii, strict=True)]
+    right = mp.matrix([squares[1] - squares[0], squares[2] - squares[0], sides[2] @ a])
+    foot = np.array(list(mp.lu_solve(mp.matrix(sides.tolist()), right)))
+    normal = sides[2] / mp.sqrt(sides[2] @ sides[2])
+    return foot + side * mp.sqrt(radii[0] ** 2 - (foot - a) @ (foot - a)) * normal
+
+
+def delta(q: np.ndarray, knee: Sequence = (0, 0, 0), ankle: Sequence = (0, 0, 0)) -> dict[str, np.ndarray]:
+    """Return the displacements of a Delta's bodies by angles from the reference configuration.
+
+    It is the model "delta", but of exact symmetry. The joints of the first pair of rods may be moved.
+    """
+    made, joints, axes = {}, [], []
+    for k in range(3):
+        T = turn((0, 0, 0), (0, 0, 1), 2 * mp.pi * k / 3)
+        places = exact([[0.2, 0, 0, 1], [0.44, 0, -0.1, 1], [0.05, 0, -0.62, 1]])
+        if k == 0:
+            places[1:, :3] += np.array([knee, ankle])
+        base, *ends = ((T @ place)[:3] for place in places)
+        axes.append(T[:3, 1])
+        joints.append(ends)
+        made[f"arm{k + 1}"] = turn(base, axes[k], q[k])
+    tops = [(made[f"arm{k}"] @ [*top, M(1)])[:3] for k, (top, _) in enumerate(joints, 1)]
+    radii = [mp.sqrt((top - end) @ (top - end)) for top, end in joints]
+    middle = [now - end for now, (_, end) in zip(tops, joints, strict=True)]
+    made["plate"] = shift(spheres(middle, radii, -1))
+
+    def held(hinge: np.ndarray, rod: np.ndarray) -> np.ndarray:
+        """Axes of a rod in a universal joint, whose first axis is the hinge."""
+        second = np.cross(hinge, rod)
+        second, rod = second / mp.sqrt(second @ second), rod / mp.sqrt(rod @ rod)
+        return np.stack([np.cross(second, rod), second, rod], axis=1)
+
+    for k, (top, end) in enumerate(joints):
+        now = held(axes[k], (made["plate"] @ [*end, M(1)])[:3] - tops[k])
+        R = now @ held(axes[k], end - top).T
+        for name, side in (("a", 0.04), ("b", -0.04)):
+            center = top + side * axes[k]
+            p = (made[f"arm{k + 1}"] @ [*center, M(1)])[:3]
+            made[f"rod{k + 1}{name}"] = frame(R, p - R @ center)
+    return made
+
+
 def remembered(motion: Callable[[np.ndarray], dict[str, np.ndarray]]) -> Motion:
     """Return the closed form with a cache."""
     known: dict[tuple, dict[str, np.ndarray]] = {}

@@ -6,10 +6,13 @@ import copy
 import pickle
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 import sympy as sp
+from exact import exact
 from four_points import regressor
+from lagrange import delta
 from numpy.testing import assert_allclose
 from questions import sprung
 from raising import raises
@@ -263,6 +266,29 @@ def test_numbers_of_base_parameters(name: str, spread: float, count: int) -> Non
     null[base.columns] = -base.matrix[:, free]
     top = np.abs(r.matrix).max(axis=(0, 1)) @ np.abs(null)
     assert (np.abs(r.matrix @ null).max(axis=(0, 1)) <= 1e-9 * (top + top.max())).all()
+
+
+def test_base_parameters_of_a_delta_with_100_digits() -> None:
+    """Inertia and load are linear in the second moments (4, 4) of bodies; pivots tell their rank."""
+    with mp.workdps(100):
+        h, rng, rows = mp.mpf(10) ** -40, np.random.default_rng(1), []
+        entries = [(i, j) for i in range(4) for j in range(i, 4)]
+        for _ in range(14):
+            q = exact(rng.uniform(-0.15, 0.15, 3))
+            both = [(delta(q + dq), delta(q - dq)) for dq in h * exact(np.eye(3))]
+            slopes = [{body: (T[body] - S[body]) / (2 * h) for body in T} for T, S in both]
+            for a, X in enumerate(slopes):
+                for Y in slopes[a:]:
+                    products = [X[body].T @ Y[body] for body in X]
+                    rows.append([P[i, j] + (i != j) * P[j, i] for P in products for i, j in entries])
+                rows.append([T[2, i] * (j == 3) for T in X.values() for i, j in entries])
+        A, pivots = np.array(rows), [mp.mpf(1)]
+        while pivots[-1] > mp.mpf(10) ** -50:
+            i, j = np.unravel_index(np.argmax(np.abs(A)), A.shape)
+            pivots.append(abs(A[i, j]))
+            A = np.delete(np.delete(A - np.outer(A[:, j] / A[i, j], A[i]), i, 0), j, 1)
+        assert len(pivots) - 2 == dict((name, count) for name, _, count in COUNTS)["delta"]
+        assert pivots[-2] > 1e-4
 
 
 def test_base_parameters_in_words() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
+from exact import exact
+from lagrange import circles, delta, slope, unit
 from raising import raises
 from scipy.spatial.transform import Rotation
 
@@ -223,6 +226,54 @@ def test_denavit_hartenberg_parameters_move_all_beyond_the_joint() -> None:
     want = kic.sensitivity(arm, lambda m: m.at(q).coefficients("tip", order=1).values, x)
     want = np.delete(want, [3, 7], axis=0)  # theta is the coordinate
     assert difference(v.at(q).coefficients("tip", order=1).G[:, 2:].T, want) < EXACT
+
+
+def by_hand_four_bar(A, *x: mp.mpf) -> list:
+    """Tip and rocker of the shipped four-bar with points B, C, the tip and the end of ground moved."""
+    b, c, tip, d = (mp.mpc(x[2 * k], x[2 * k + 1]) for k in range(4))
+    pin = b * unit(A - mp.atan2(mp.mpf(0.08), mp.mpf(0.06)))
+    end = circles(pin, abs(c - b), d, abs(c - d), 1)
+    place = pin + (tip - b) * (end - pin) / (c - b)
+    return [place.real, place.imag, mp.atan2(mp.mpf(0.28), mp.mpf(-0.21)) + mp.arg((end - d) / (c - d))]
+
+
+def by_hand_slider_crank(shaft, px, py, wx, wy, tilt) -> list:
+    """Crown of the shipped slider-crank with crankpin and wristpin moved, and a tilted guide."""
+    pin = mp.mpc(px, py) * unit(shaft - mp.atan2(mp.mpf(0.04), mp.mpf(0.03)))
+    away, guide, rod = mp.mpc(wx, wy) - pin, unit(tilt), abs(mp.mpc(wx, wy) - mp.mpc(px, py))
+    along = (away * mp.conj(guide)).real
+    slide = -along + mp.sqrt(along**2 - abs(away) ** 2 + rod**2)
+    crown = mp.mpc(0.258, 0) + slide * guide
+    return [crown.real, crown.imag, mp.mpf(0.228) + slide]
+
+
+def by_hand_delta(a1, a2, a3, *x: mp.mpf) -> list:
+    """Plate of the shipped Delta with both joints at the knee, and both at the plate, moved in one leg."""
+    drawn = mp.atan2(mp.mpf(0.1), mp.mpf(0.24))
+    plate = delta(np.array([a1, a2, a3]) - drawn, x[:3], x[3:])["plate"]
+    return list((plate @ [mp.mpf(0), mp.mpf(0), mp.mpf(-0.7), mp.mpf(1)])[:3])
+
+
+HANDS: list[tuple[str, Any, list[str], dict[str, float], list[Any]]] = [
+    ("four-bar", by_hand_four_bar, ["tip.x", "tip.y", "D"], {"A": 1.7},
+     ["B.at.x", "B.at.y", "C.at.x", "C.at.y", "tip.at.x", "tip.at.y", "D.at.x", "D.at.y"]),
+    ("slider-crank", by_hand_slider_crank, ["crown.x", "crown.y", "piston"], {"shaft": 0.6},
+     ["crankpin.at.x", "crankpin.at.y", "wristpin.at.x", "wristpin.at.y", "piston.axis.rz"]),
+    ("delta", by_hand_delta, ["gripper.x", "gripper.y", "gripper.z"], {"A1": 0.1, "A2": -0.05, "A3": 0.2},
+     [{f"{part}1a.at.{x}": 1.0, f"{part}1b.at.{x}": 1.0} for part in "US" for x in "xyz"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "hand", "of", "q", "numbers"), HANDS, ids=[hand[0] for hand in HANDS])
+def test_derivatives_are_those_of_closed_forms_with_60_digits(name, hand, of, q, numbers) -> None:
+    m = kic.load(name)
+    v = m.vary({x if isinstance(x, str) else f"x{k}": x for k, x in enumerate(numbers)})
+    at, n = exact([*q.values(), *v.at().value(v.coordinates[len(q) :])]), len(q)
+    closed = lambda x: np.array(hand(*x))  # noqa: E731
+    G, H = (T(at).astype(float) for T in (slope(closed), slope(slope(closed))))
+    assert difference(m.at(q).sensitivity(of, numbers), G[:, n:]) < EXACT
+    assert difference(v.at(q).value(of), closed(at).astype(float)) < EXACT
+    assert difference(v.at(q).coefficients(of).H, H) < EXACT
 
 
 def test_both_sides_of_a_joint_add_and_a_body_that_moves_as_a_whole_moves_nothing() -> None:
