@@ -20,6 +20,7 @@ from representative_models import OTHER_MODELS
 from snapshot import Case
 
 import kic
+from kic.mechanism.configuration import displacement
 
 # of the sum of |Y π|; the largest error is 4e-15 on all models, with two kinds of kernels
 EFFORT_RTOL = 1e-12
@@ -266,6 +267,53 @@ def test_numbers_of_base_parameters(name: str, spread: float, count: int) -> Non
     null[base.columns] = -base.matrix[:, free]
     top = np.abs(r.matrix).max(axis=(0, 1)) @ np.abs(null)
     assert (np.abs(r.matrix @ null).max(axis=(0, 1)) <= 1e-9 * (top + top.max())).all()
+
+
+def particle(at: Any, point: Any) -> np.ndarray:
+    """The ten numbers (10,) of a unit mass at a place, with moments about a point."""
+    r = np.subtract(at, point)
+    inertia = r @ r * np.eye(3) - np.outer(r, r)
+    return np.array([1.0, *r, *np.diagonal(inertia), *inertia[[0, 0, 1], [1, 2, 2]]])
+
+
+@pytest.mark.parametrize(("name", "count"), [("puma560", 36), ("panda", 43)])
+def test_base_parameters_are_those_of_gautier_and_khalil(name: str, count: int) -> None:
+    """Particles on a joint axis may belong to either link; link 1 has only the inertia about its axis."""
+    c, r = excited(name, 1.0)
+    links = {body: slice(10 * k, 10 * k + 10) for k, body in enumerate(r.points)}
+    first, *joints = (joint for joint in c._model.description.joints if joint.type == "revolute")
+    null = [np.eye(len(r.parameters))[k] for k in range(10) if k != 6]
+    for joint in joints:
+        for along in (-0.1, 0.2, 0.3):
+            moved = np.zeros(len(r.parameters))
+            for side, body in zip((-1.0, 1.0), joint.bodies, strict=True):
+                at = np.add(joint.at, along * np.array(joint.axis))
+                moved[links[body]] = side * particle(at, r.points[body])
+            null.append(moved)
+    assert first.axis == (0.0, 0.0, 1.0)
+    assert np.linalg.matrix_rank(null) == len(null) == len(r.parameters) - count
+    Y, moved = r.matrix, np.array(null).T
+    assert (np.abs(Y @ moved) <= EFFORT_RTOL * (np.abs(Y) @ np.abs(moved) + np.abs(Y).max())).all()
+    assert_allclose(r.base().matrix @ moved, 0.0, atol=1e-9)
+
+
+def test_forces_in_joints_are_efforts_at_their_points() -> None:
+    """The regressor of the forces in joints is that of the dimensions that place them in one body."""
+    for name, joint, q, qd, qdd in (
+        ("four-bar", "B", [1.2], [3.0], [5.0]),
+        ("puma560", "elbow", np.full(6, 0.3), np.linspace(-1, 1, 6), np.linspace(2, 1, 6)),
+        ("gough-stewart", "S1", None, np.linspace(-1, 1, 6), np.linspace(2, 1, 6)),
+    ):
+        m, body = kic.load(name), kic.load(name)[joint].bodies[0]
+        names = [f"{joint}.at.{body}.{x}" for x in ("xy" if name == "four-bar" else "xyz")]
+        c, v = m.at(q), m.vary(names)
+        here = v.at() if q is None else v.at(dict(zip(m.coordinates, q, strict=True)))
+        r = here.regressor([*qd, *np.zeros(len(names))], [*qdd, *np.zeros(len(names))])
+        got = (r.matrix @ r.values)[-len(names) :]
+        found = c.joint_forces(qd, qdd)
+        force = found.force[found.joints.index(joint)]
+        want = displacement(c, body)[:3, :3].T @ force
+        assert_allclose(got, want[: len(names)], 1e-9, 1e-9)
 
 
 def test_base_parameters_of_a_delta_with_100_digits() -> None:
