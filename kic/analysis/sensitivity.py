@@ -17,7 +17,7 @@ from kic.errors import InputError, KicError, SingularError, UnknownNameError, in
 from kic.kinematics.outputs import XYZ
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved
 from kic.mechanism.dimensions import dimensions_named, vary
-from kic.mechanism.locking import configuration_like, values_of
+from kic.mechanism.locking import by_joint, configuration_like, values_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function, names_of
 from kic.numerics.arrays import reals, stepping
@@ -161,6 +161,7 @@ def with_complex_step(mechanism: Mechanism, weights: Mapping[str, float], step: 
 # imaginary step: its square underflows relative to any number, and the imaginary part is exact to round-off
 COMPLEX_STEP = 1e-30
 
+_SECOND = "Use `vary` for second derivatives."
 ParameterSpec = str | Mapping[str, float]
 
 
@@ -297,6 +298,7 @@ def sensitivity_to_parameters(
             "For rows, call `sensitivity` of a configuration, such as m.at().sensitivity('tip', 'B.at.x')."
         )
         raise invalid("of", "must be a function of a mechanism", of, remedy)
+    model_of(mechanism).require_real("sensitivity()", _SECOND)
     designs = [
         (label, partial(with_complex_step, mechanism, weights, COMPLEX_STEP))
         for label, weights in (_weights(mechanism, one) for one in _several(parameters))
@@ -313,8 +315,8 @@ def sensitivity_of_rows(
 ) -> np.ndarray:
     """Return the derivatives of values of rows with respect to dimensions and angles.
 
-    They are influence coefficients of dimensions as coordinates, exact and computed together. The few numbers
-    that are not such dimensions take one complex step each, as in `Mechanism.sensitivity`.
+    They are influence coefficients of dimensions as coordinates, exact and computed together. Parameters with
+    other numbers take one complex step each, as in `Mechanism.sensitivity`.
 
     Parameters
     ----------
@@ -350,8 +352,9 @@ def sensitivity_of_rows(
 
     Notes
     -----
-    A parameter changes the reference configuration as in `Mechanism.sensitivity`. There, fixed distances
-    have other lengths if their points move.
+    A parameter changes the reference configuration as in `Mechanism.sensitivity`; fixed distances have other
+    lengths if their points move, and wheels other ratios. Dimensions that only `vary` has change it as in
+    `vary`.
 
     Examples
     --------
@@ -361,25 +364,31 @@ def sensitivity_of_rows(
     """
     require_solved(configuration, "sensitivity()")
     m: Mechanism = model_of(configuration).description
+    model_of(m).require_real("sensitivity()", _SECOND)
     given = m.coordinates if wrt is None else names_of(wrt, "wrt")
     found = configuration.coefficients(of, order=1, wrt=given)
-    names = tuple(dict.fromkeys((*given, *(name for name in held_coordinates(m) if name in found.columns))))
-    rows, values = list(found.rows), values_of(m, configuration, names)
+    held = held_coordinates(m)
+    names = tuple(dict.fromkeys((*given, *(name for name in held if name in found.columns))))
+    rows = list(found.rows)
     configuration.value(rows)  # raises an error for rows without values
 
     def solved(stepped: Mechanism) -> np.ndarray:
         near = Configuration(model_of(stepped), configuration.batch, flat_states(configuration))
-        return np.asarray(stepped.at(values, near=near).value(rows)).reshape(*configuration.batch, len(rows))
+        values = by_joint(m, values_of(m, configuration, names))
+        return np.asarray(stepped.at(values, near=near).value(rows)).reshape(found.values.shape)
 
     designs = [_weights(m, one, _require_number) for one in _several(parameters)]
-    rates = _rates(m, configuration, rows, names, [weights for _, weights in designs])
-    made = [
-        rates[k]
-        if k in rates
-        else _derivative(label, partial(with_complex_step, m, weights, COMPLEX_STEP), solved)
-        for k, (label, weights) in enumerate(designs)
-    ]
-    return np.stack(made, axis=-1) if made else np.empty((*configuration.batch, len(rows), 0))
+    G = {name: found.G[..., found.columns.index(name)] for name in held if name in found.columns}
+    asked = dict.fromkeys(name for _, weights in designs for name in weights if name not in G)
+    G |= _rates(m, configuration, rows, names, asked)
+    made = np.zeros((*found.values.shape, len(designs)))
+    for k, (label, weights) in enumerate(designs):
+        for name in weights.keys() & G.keys():
+            made[..., k] += weights[name] * G[name]
+        if rest := {name: weight for name, weight in weights.items() if name not in G}:
+            stepped = partial(with_complex_step, m, rest, COMPLEX_STEP)
+            made[..., k] += _derivative(label, stepped, solved)
+    return made
 
 
 def _several(parameters: Any) -> list[Any]:
@@ -389,56 +398,63 @@ def _several(parameters: Any) -> list[Any]:
 
 def _require_number(m: Mechanism, name: str) -> None:
     """Raise an error if there is neither a dimension nor a parameter with a name."""
-    if name not in dimensions_named(m, name):
-        find_parameter(m, name)
+    dimensions = dimensions_named(m, name)
+    if name not in dimensions and name not in held_coordinates(m):
+        try:
+            find_parameter(m, name)
+        except UnknownNameError as error:
+            raise unknown(
+                "parameter", name, m.name, list(dict.fromkeys([*dimensions, *error.candidates]))
+            ) from None
 
 
 def _rates(
-    m: Mechanism, c: Configuration, rows: list[str], names: tuple[str, ...], designs: list[dict[str, float]]
-) -> dict[int, np.ndarray]:
-    """Return the derivatives (..., P) of rows for those designs whose numbers are dimensions of `vary`."""
-    shifts = {k: shift for k, weights in enumerate(designs) if (shift := _shifts(m, weights))}
-    dimensions = tuple(dict.fromkeys(name for shift in shifts.values() for name in shift))
-    if not dimensions:
-        return {}
-    try:
+    m: Mechanism, c: Configuration, rows: list[str], names: tuple[str, ...], asked: Iterable[str]
+) -> dict[str, np.ndarray]:
+    """Return the derivatives (..., P) of rows by those numbers that are dimensions of `vary`."""
+    stretches = {name: rods for name in asked if (rods := _stretches(m, name)) is not None}
+
+    def found(chosen: Iterable[str]) -> dict[str, np.ndarray]:
+        dimensions = tuple(dict.fromkeys(name for one in chosen for name in (one, *stretches[one])))
+        if not dimensions:
+            return {}
         varied = model_of(m).prepared(("vary", dimensions), lambda: vary(m, dimensions))
-        found = configuration_like(varied, m, c).coefficients(rows, order=1, wrt=(*names, *dimensions))
+        u = configuration_like(varied, m, c).coefficients(rows, order=1, wrt=(*names, *dimensions))
+        G = {name: u.G[..., u.columns.index(name)] for name in dimensions}
+        return {one: G[one] + sum(rate * G[rod] for rod, rate in stretches[one].items()) for one in chosen}
+
+    try:
+        return found(stretches)
+    except (InputError, SingularError):
+        only = [name for name in stretches if name not in _part_and_parameters(m, name)[1]]
+    try:
+        return found(only)  # the complex step decides for the others
     except (InputError, SingularError) as error:
-        # the complex step decides, unless a number is a dimension only
-        if any(name not in _part_and_parameters(m, name)[1] for weights in designs for name in weights):
-            error.message = f"Sensitivity to dimensions: {error.message}"
-            raise
-        return {}
-    columns = {name: found.columns.index(name) for name in dimensions}
-    return {
-        k: np.einsum("...k,k->...", found.G[..., [columns[name] for name in shift]], [*shift.values()])
-        for k, shift in shifts.items()
-    }
+        message = error.message.replace("`dimensions`", "`parameters`")
+        raise type(error)(message, **{**error.numbers, "key": "parameters"}) from error
 
 
-def _shifts(m: Mechanism, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the rates of dimensions that change rows as some numbers do; none if there are no such."""
-    parts, rates = model_of(m).parts, dict(weights)
-    for name, weight in weights.items():
-        owner, _, key = name.partition(".")
-        part: Any = parts.get(owner)
-        if name not in dimensions_named(m, name):
-            return {}
-        if name in _part_and_parameters(m, name)[1] and (
-            # its rows follow the centre of mass
-            (isinstance(part, Body) and part.at is None)
-            # wheels keep their ratio if dimensions vary
-            or any(owner in coupling.joints and coupling.ratios is None for coupling in m.couplings)
-        ):
-            return {}
-        for rod in m.distances:
-            if rod.fixed and owner in rod.points:  # it keeps its length if dimensions vary
-                ends: Any = [parts[point] for point in rod.points]
-                line = np.subtract(ends[0].at, ends[1].at)
-                line = line if rod.axis is None else line - (line @ unit(rod.axis)) * unit(rod.axis)
-                side = weight if part == ends[0] else -weight
-                rates[rod.name] = rates.get(rod.name, 0.0) + side * unit(line)[XYZ.index(key[-1])]
+def _stretches(m: Mechanism, name: str) -> dict[str, float] | None:
+    """Return rates of fixed distances by a number, None if it is not a dimension that changes rows alike."""
+    parts, (owner, _, key) = model_of(m).parts, name.partition(".")
+    part: Any = parts.get(owner)
+    if name not in dimensions_named(m, name):
+        return None
+    if name in _part_and_parameters(m, name)[1] and (
+        # its rows follow the centre of mass
+        (isinstance(part, Body) and part.at is None)
+        # wheels keep their ratio if dimensions vary
+        or any(owner in coupling.joints and coupling.ratios is None for coupling in m.couplings)
+    ):
+        return None
+    rates: dict[str, float] = {}
+    for rod in m.distances:
+        if rod.fixed and owner in rod.points:  # it keeps its length if dimensions vary
+            ends: Any = [parts[point] for point in rod.points]
+            line = np.subtract(ends[0].at, ends[1].at)
+            line = line if rod.axis is None else line - (line @ unit(rod.axis)) * unit(rod.axis)
+            side = 1.0 if part == ends[0] else -1.0
+            rates[rod.name] = side * float(unit(line)[XYZ.index(key[-1])])
     return rates
 
 

@@ -16,7 +16,7 @@ from kic.description.contacts import Contact
 from kic.description.couplings import Coupling, Terms, ratio_fields
 from kic.description.description import KINDS, REFERENCES, Part, given_names, reference_values
 from kic.description.joint_types import JointType
-from kic.description.parts import Body, Frame, Joint, Measure, Point
+from kic.description.parts import COM, Body, CenterOfMass, Frame, Joint, Measure, Point
 from kic.description.validation import GROUND, PARALLEL_ATOL, SIZE_MAX, check_name, part_of, split_row
 from kic.errors import InputError, SingularError, invalid, short_repr, unknown
 from kic.kinematics.outputs import XYZ
@@ -259,7 +259,7 @@ def _moves(
 def _length(mechanism: Mechanism, body: str) -> Iterator[tuple[str, _Dimension]]:
     """Yield the distance of the two joints of a body, unless there are others, or they have no distance."""
     joints = [joint for joint in mechanism.joints if body in joint.bodies]
-    if len(joints) != 2 or any(joint.at is None for joint in joints):
+    if len(joints) != 2 or any(joint.at is None or _slider(joint.name) in joint.bodies for joint in joints):
         return
     one, two = (np.array(joint.at) for joint in joints)
     line, axes = two - one, [unit(joint.axis) for joint in joints if joint.axis is not None]
@@ -330,6 +330,7 @@ def _weighted(mechanism: Mechanism, name: Any, one: Any) -> _Dimension:
 
 def _with_shifts(mechanism: Mechanism, chosen: Mapping[str, _Dimension]) -> Mechanism:
     """Return the mechanism with the slides and hinges of dimensions, and couplings between them."""
+    mechanism = _with_listed_bodies(mechanism)
     new: dict[str, list[Any]] = {"bodies": [], "joints": [], "couplings": []}
     changed: dict[str, dict[str, Any]] = {}
     chains: dict[tuple[str, int], list[_Link]] = {}
@@ -379,7 +380,7 @@ def _insert(
     part: Any = mechanism._parts[name]
     two = isinstance(part, Joint | Contact)
     owner = part.name if isinstance(part, Body) else part.bodies[side] if two else part.body
-    bodies = [owner, *(f"{link.joint.replace('.', ' ')} slider" for link in chain)]
+    bodies = [owner, *(_slider(link.joint) for link in chain)]
     for link, inner, outer in zip(chain, bodies, bodies[1:], strict=False):
         shift = link.shift
         # from the body to the part; beyond a joint from the part to the body, in the opposite direction
@@ -397,12 +398,28 @@ def _insert(
         changed[name] = {"bodies": (bodies[-1], pair[1]) if not side else (pair[0], bodies[-1])}
     else:
         changed[name] = {"body": bodies[-1]}
-    for center in (
-        mechanism.centers if isinstance(part, Body) or (isinstance(part, Point) and part.mass) else ()
-    ):
+    if not getattr(part, "mass", None):
+        return
+    for center in mechanism.centers:
         among = changed.get(center.name, {}).get("bodies", center.bodies) or ()
         if owner in among:
             changed[center.name] = {"bodies": (*among, bodies[-1])}
+
+
+def _with_listed_bodies(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism with lists of moving bodies in its centres of mass, if there is a mass on ground.
+
+    Dimensions could move this mass, too.
+    """
+    frame = model_of(mechanism).tree.frame
+    still = {GROUND, *(body.name for body in mechanism.bodies if frame[body.name] < 0)}
+    masses = [body.mass for body in mechanism.bodies if body.name in still]
+    masses += [point.mass for point in mechanism.points if point.body in still]
+    moving = tuple(body.name for body in mechanism.bodies if body.name not in still)
+    if not any(masses) or not moving:
+        return mechanism
+    centers = (*mechanism.centers, *([] if COM in mechanism._parts else [CenterOfMass(COM)]))
+    return replace(mechanism, centers=tuple(replace(one, bodies=one.bodies or moving) for one in centers))
 
 
 def _with_ratios(
@@ -426,6 +443,11 @@ def _with_ratios(
     if not moved:
         return {}
     return {coupling.name: ratio_fields(ratios.items())}
+
+
+def _slider(joint: str) -> str:
+    """Return the name of the body that the joint of a shift moves."""
+    return f"{joint.replace('.', ' ')} slider"
 
 
 def _massless(name: str, at: Any) -> Body:

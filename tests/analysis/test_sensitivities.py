@@ -447,23 +447,18 @@ def check_rows(name: str, most: int) -> None:
     values = {n: x + rng.normal(0, 0.004) for n, x in values_of(m, m.at(), m.coordinates).items()}
     turns = {c for joint in m.joints if joint.type in ("spherical", "free") for c in joint.components[-3:]}
     some = [*m.coordinates[:3], *(joint.components[0] for joint in m.joints if joint.dof)]
-    of = [*(p.name for p in m.points[:3]), *(c.name for c in m.centers), f"{m.bodies[-1].name}.x"]
+    of = [*(p.name for p in m.points[:3]), *(c.name for c in m.centers), f"{m.bodies[-1].name}.x", "com"]
     of = list(dict.fromkeys([*of, *(n for n in some[:6] if n not in turns)]))
-    rows, names, c = m.at(values).coefficients(of, order=1).rows, names_in(m), m.at(values)
-    for number in rng.permutation(names)[:most]:
-
-        def asked(answer, number=str(number)) -> np.ndarray | str:
-            try:
-                return answer(number)
-            except kic.KicError as error:
-                return type(error).__name__
-
-        want = asked(lambda number: m.sensitivity(lambda x: x.at(values).value(list(rows)), number)[0])
-        got = asked(lambda number: c.sensitivity(of, number)[..., 0])
-        if isinstance(want, str):
-            assert got == want, number
-        else:
-            assert np.abs(got - want).max() < 1e-9 * max(1.0, np.abs(want).max()), number
+    c = m.at(values)
+    rows, wanted = list(c.coefficients(of, order=1).rows), {}
+    for number in rng.permutation(names_in(m))[:most].tolist():
+        try:
+            wanted[number] = m.sensitivity(lambda x: x.at(values).value(rows), number)[0]
+        except kic.KicError as error:
+            with pytest.raises(type(error)):
+                c.sensitivity(of, number)
+    want, got = np.stack([*wanted.values()], axis=-1), c.sensitivity(of, list(wanted))
+    assert np.abs(got - want).max() < 1e-9 * max(1.0, np.abs(want).max())
 
 
 @pytest.mark.parametrize("name", ["four-bar", "five-rod-suspension", "geared-five-bar", "scara"])
@@ -506,6 +501,49 @@ def test_rows_in_many_configurations() -> None:
     here = m.vary("D.at.x").at({"A": 1.2, "D.at.x": 0.48})
     other = m.replace("D", at=(0.48, 0, 0)).at({"A": 1.2})
     assert mismatch(here.sensitivity("tip", "B.at.x"), other.sensitivity("tip", "B.at.x")) < 1e-9
+
+
+def test_rows_by_numbers_of_every_kind_together() -> None:
+    m = kic.load("four-bar")
+    c, v = m.at(1.2), m.vary("coupler.length").at(1.2)
+    of = ["coupler.x", "coupler.y"]
+    ends = c.sensitivity(of, ["coupler.length", "coupler.com.x", "D.at.x"])
+    both = c.sensitivity(of, {"coupler.length": 2.0, "coupler.com.x": -1.0, "coupler.mass": 3.0})
+    assert mismatch(both[:, 0], 2.0 * ends[:, 0] - ends[:, 1]) < 1e-12
+    assert mismatch(v.sensitivity(of, ["coupler.length", "D.at.x"]), ends[:, ::2]) < 1e-9
+    tilt = {f"{joint.name}.axis.rx": 1.0 for joint in m.joints}  # none of them alone
+    assert mismatch(c.sensitivity(of, ["coupler.length", tilt])[:, 0], ends[:, 0]) < 1e-12
+    aside = c.sensitivity("coupler.angle", ["coupler.length", "tip.at.z"])  # angles need a plane
+    assert abs(aside[0, 0]) > 0.01
+    assert abs(aside[0, 1]) < 1e-12
+
+
+def test_masses_on_ground_belong_to_no_centre_of_mass() -> None:
+    lumped = kic.load("four-bar").add(kic.Point("lump", "ground", (1.0, 2.0, 0.0), mass=5.0))
+    locked = kic.load("panda").lock({"joint1": 0.2})
+    for m, q, numbers in (
+        (lumped, 1.2, ["lump.at.x", "B.at.x"]),
+        (locked, np.full(6, 0.3), ["joint1.at.x", "joint2.at.x", "joint3.at.y"]),
+    ):
+        want = m.sensitivity(lambda x, q=q: x.at(q).value("com"), numbers)
+        assert mismatch(m.at(q).sensitivity("com", numbers).T, want) < 1e-9
+        assert mismatch(m.vary(numbers).at(q).value("com"), m.at(q).value("com")) < 1e-12
+
+
+def test_rows_of_a_linkage_on_a_floating_base() -> None:
+    linkage, Z = kic.load("four-bar"), (0, 0, 1)
+    base = kic.Body("base", mass=1.0, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1))
+    joints = [kic.Joint("J", "free", ("ground", "base"), at=(0.1, 0.5, 0))]
+    for joint in linkage.joints:
+        pair = tuple("base" if body == "ground" else body for body in joint.bodies)
+        joints.append(kic.Joint(joint.name, "revolute", pair, at=joint.at, axis=Z))
+    bodies = [base, *linkage.bodies]
+    m = kic.Mechanism("float", bodies, joints, points=linkage.points, coordinates=["J", "A"])
+    q, numbers = np.linspace(0.1, 0.4, 7), ["B.at.x", "coupler.com.x", "D.at.y"]
+    want = m.sensitivity(lambda x: x.at(q).value(["tip", "coupler.x"]), numbers)
+    assert mismatch(m.at(q).sensitivity(["tip", "coupler.x"], numbers).T, want) < 1e-9
+    found = m.at(q).tolerance_analysis("tip", {"B.at.x": 1e-6})
+    assert mismatch(found.worst_case[:, 1] - found.nominal, 1e-6 * np.abs(want[0, :3])) < 1e-3
 
 
 def test_rows_of_a_platform_in_a_pose() -> None:
