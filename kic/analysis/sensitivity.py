@@ -13,11 +13,20 @@ import numpy as np
 from kic.description.description import KINDS, Part, held_coordinates
 from kic.description.joint_types import BALL_TYPES
 from kic.description.parts import TENSOR_ENTRIES, Body, Distance, Frame, Joint
-from kic.errors import InputError, KicError, SingularError, UnknownNameError, invalid, short_repr, unknown
+from kic.errors import (
+    DegreesWarning,
+    InputError,
+    KicError,
+    SingularError,
+    UnknownNameError,
+    invalid,
+    short_repr,
+    unknown,
+)
 from kic.kinematics.outputs import XYZ
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved
-from kic.mechanism.dimensions import dimensions_named, vary
-from kic.mechanism.locking import by_joint, configuration_like, values_of
+from kic.mechanism.dimensions import dimensions_named, vary_as_drawn
+from kic.mechanism.locking import by_joint, configuration_like, kept_rows, values_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function, names_of
 from kic.numerics.arrays import reals, stepping
@@ -327,7 +336,7 @@ def sensitivity_of_rows(
         ``"B.at.crank.x"`` in one body, and of other numbers as in `Mechanism.sensitivity`. A dict of names to
         weights is one parameter that moves several numbers together.
     wrt : str or list of str, optional
-        Coordinates that keep their values. By default the mechanism's own.
+        Coordinates that keep their values, with those that are held. By default the mechanism's own.
 
     Returns
     -------
@@ -353,8 +362,8 @@ def sensitivity_of_rows(
     Notes
     -----
     A parameter changes the reference configuration as in `Mechanism.sensitivity`; fixed distances have other
-    lengths if their points move, and wheels other ratios. Dimensions that only `vary` has change it as in
-    `vary`.
+    lengths if their points move, and wheels other ratios, while distances that are coordinates keep theirs.
+    Dimensions that only `vary` has change it as in `vary`.
 
     Examples
     --------
@@ -365,22 +374,33 @@ def sensitivity_of_rows(
     require_solved(configuration, "sensitivity()")
     m: Mechanism = model_of(configuration).description
     model_of(m).require_real("sensitivity()", _SECOND)
-    given = m.coordinates if wrt is None else names_of(wrt, "wrt")
+    given, held = m.coordinates if wrt is None else names_of(wrt, "wrt"), held_coordinates(m)
     found = configuration.coefficients(of, order=1, wrt=given)
-    held = held_coordinates(m)
-    names = tuple(dict.fromkeys((*given, *(name for name in held if name in found.columns))))
-    rows = list(found.rows)
+    rows, names = list(found.rows), dict.fromkeys(kept_rows(m, given))
+    names |= dict.fromkeys(name for name in held if name in found.columns)
     configuration.value(rows)  # raises an error for rows without values
 
     def solved(stepped: Mechanism) -> np.ndarray:
-        near = Configuration(model_of(stepped), configuration.batch, flat_states(configuration))
-        values = by_joint(m, values_of(m, configuration, names))
-        return np.asarray(stepped.at(values, near=near).value(rows)).reshape(found.values.shape)
+        values, near = by_joint(m, values_of(m, configuration, names)), None
+        if not model_of(m).is_open_chain or not {*m.coordinates} >= {*names}:
+            near = Configuration(model_of(stepped), configuration.batch, flat_states(configuration))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegreesWarning)  # of values that were accepted
+            there = stepped.at(values, near=near)
+        return np.asarray(there.value(rows)).reshape(found.values.shape)
 
     designs = [_weights(m, one, _require_number) for one in _several(parameters)]
+    for name in (name for _, weights in designs for name in weights):
+        if name in held and name not in found.columns:
+            raise InputError(
+                f"`parameters` must not name coordinates that `wrt` determines, got '{name}'. Leave it out, "
+                "or name it in `wrt`.",
+                key="parameters",
+                name=name,
+            )
     G = {name: found.G[..., found.columns.index(name)] for name in held if name in found.columns}
     asked = dict.fromkeys(name for _, weights in designs for name in weights if name not in G)
-    G |= _rates(m, configuration, rows, names, asked)
+    G |= _rates(m, configuration, rows, tuple(names), asked)
     made = np.zeros((*found.values.shape, len(designs)))
     for k, (label, weights) in enumerate(designs):
         for name in weights.keys() & G.keys():
@@ -418,18 +438,18 @@ def _rates(
         dimensions = tuple(dict.fromkeys(name for one in chosen for name in (one, *stretches[one])))
         if not dimensions:
             return {}
-        varied = model_of(m).prepared(("vary", dimensions), lambda: vary(m, dimensions))
+        varied = model_of(m).prepared(("vary", dimensions), lambda: vary_as_drawn(m, dimensions))
         u = configuration_like(varied, m, c).coefficients(rows, order=1, wrt=(*names, *dimensions))
         G = {name: u.G[..., u.columns.index(name)] for name in dimensions}
         return {one: G[one] + sum(rate * G[rod] for rod, rate in stretches[one].items()) for one in chosen}
 
     try:
         return found(stretches)
-    except (InputError, SingularError):
-        only = [name for name in stretches if name not in _part_and_parameters(m, name)[1]]
-    try:
-        return found(only)  # the complex step decides for the others
     except (InputError, SingularError) as error:
+        # the complex step decides for those that are parameters, too
+        only = [name for name in stretches if name not in _part_and_parameters(m, name)[1]]
+        if len(only) < len(stretches):
+            return _rates(m, c, rows, names, only)
         message = error.message.replace("`dimensions`", "`parameters`")
         raise type(error)(message, **{**error.numbers, "key": "parameters"}) from error
 

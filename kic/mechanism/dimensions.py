@@ -121,7 +121,8 @@ def vary(
     A dimension changes the reference configuration as `replace` does: loops stay closed there, and points,
     centres of mass, other joints and values of coordinates stay. But rods, which are fixed distances, keep
     their length when their points move, and the rows of a body without `at` stay at its first centre of mass.
-    A slider carries the mass of a body whose centre of mass varies. Rotations of one part follow each other
+    A slider carries the mass of a body whose centre of mass varies. A mass on ground that dimensions move
+    counts as one that moves, as in the centre of mass. Rotations of one part follow each other
     in the order of their names, each about an axis that those before it have turned.
 
     In dynamics, an effort at a dimension is the load that holds it. Functions that would move dimensions,
@@ -172,6 +173,20 @@ def vary(
             names=tuple(stiff or chosen),
         )
     return made
+
+
+def vary_as_drawn(mechanism: Mechanism, dimensions: Any) -> Mechanism:
+    """Return `vary` of the mechanism whose centres of mass stay those of the bodies that move without it."""
+    frame = model_of(mechanism).tree.frame
+    still = {GROUND, *(body.name for body in mechanism.bodies if frame[body.name] < 0)}
+    masses = [body.mass for body in mechanism.bodies if body.name in still]
+    masses += [point.mass for point in mechanism.points if point.body in still]
+    moving = tuple(body.name for body in mechanism.bodies if body.name not in still)
+    if any(masses) and moving:
+        every = (*mechanism.centers, *([] if COM in mechanism._parts else [CenterOfMass(COM)]))
+        centers = tuple(replace(center, bodies=center.bodies or moving) for center in every)
+        mechanism = replace(mechanism, centers=centers)
+    return vary(mechanism, dimensions)
 
 
 def with_dimensions(varied: Mechanism, mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
@@ -259,7 +274,10 @@ def _moves(
 def _length(mechanism: Mechanism, body: str) -> Iterator[tuple[str, _Dimension]]:
     """Yield the distance of the two joints of a body, unless there are others, or they have no distance."""
     joints = [joint for joint in mechanism.joints if body in joint.bodies]
-    if len(joints) != 2 or any(joint.at is None or _slider(joint.name) in joint.bodies for joint in joints):
+    # dimensions that vary already stand between the body and its joints
+    massless = {one.name for one in mechanism.bodies if one.mass == 0.0}
+    slides = massless & {_slider(joint.name) for joint in joints}
+    if len(joints) != 2 or slides or any(joint.at is None for joint in joints):
         return
     one, two = (np.array(joint.at) for joint in joints)
     line, axes = two - one, [unit(joint.axis) for joint in joints if joint.axis is not None]
@@ -330,7 +348,6 @@ def _weighted(mechanism: Mechanism, name: Any, one: Any) -> _Dimension:
 
 def _with_shifts(mechanism: Mechanism, chosen: Mapping[str, _Dimension]) -> Mechanism:
     """Return the mechanism with the slides and hinges of dimensions, and couplings between them."""
-    mechanism = _with_listed_bodies(mechanism)
     new: dict[str, list[Any]] = {"bodies": [], "joints": [], "couplings": []}
     changed: dict[str, dict[str, Any]] = {}
     chains: dict[tuple[str, int], list[_Link]] = {}
@@ -398,28 +415,11 @@ def _insert(
         changed[name] = {"bodies": (bodies[-1], pair[1]) if not side else (pair[0], bodies[-1])}
     else:
         changed[name] = {"body": bodies[-1]}
-    if not getattr(part, "mass", None):
-        return
-    for center in mechanism.centers:
-        among = changed.get(center.name, {}).get("bodies", center.bodies) or ()
-        if owner in among:
-            changed[center.name] = {"bodies": (*among, bodies[-1])}
-
-
-def _with_listed_bodies(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism with lists of moving bodies in its centres of mass, if there is a mass on ground.
-
-    Dimensions could move this mass, too.
-    """
-    frame = model_of(mechanism).tree.frame
-    still = {GROUND, *(body.name for body in mechanism.bodies if frame[body.name] < 0)}
-    masses = [body.mass for body in mechanism.bodies if body.name in still]
-    masses += [point.mass for point in mechanism.points if point.body in still]
-    moving = tuple(body.name for body in mechanism.bodies if body.name not in still)
-    if not any(masses) or not moving:
-        return mechanism
-    centers = (*mechanism.centers, *([] if COM in mechanism._parts else [CenterOfMass(COM)]))
-    return replace(mechanism, centers=tuple(replace(one, bodies=one.bodies or moving) for one in centers))
+    if isinstance(part, Body | Point):
+        for center in mechanism.centers:
+            among = changed.get(center.name, {}).get("bodies", center.bodies) or ()
+            if owner in among:
+                changed[center.name] = {"bodies": (*among, bodies[-1])}
 
 
 def _with_ratios(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations, count
 from typing import Any
 
@@ -504,6 +504,23 @@ def values_of(mechanism: Mechanism, found: Configuration, names: Iterable[str]) 
         return found.pose(name) if isinstance(parts.get(name), Body | Frame) else found.value(name)
 
     return {name: value(name) for name in names}
+
+
+def kept_rows(mechanism: Mechanism, names: Iterable[str]) -> Iterator[str]:
+    """Yield names of rows whose values are kept by coordinates, and of bodies and frames for their pose."""
+    model = mechanism._model
+    for name in names:
+        whole = isinstance(model.parts.get(name), Body | Frame)
+        rows = model.rows(name, 1).layout.rows
+        owner = part_of(name)
+        if not (whole or rows.holonomic or isinstance(model.parts.get(owner), Joint)):
+            raise InputError(
+                f"`wrt` must name coordinates with values, got '{name}', an angular velocity. Name '{owner}' "
+                "instead of its rows: its pose is kept.",
+                key="wrt",
+                name=name,
+            )
+        yield from (name,) if whole else rows.labels
 
 
 def by_joint(mechanism: Mechanism, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -508,6 +508,8 @@ def test_rows_by_numbers_of_every_kind_together() -> None:
     c, v = m.at(1.2), m.vary("coupler.length").at(1.2)
     of = ["coupler.x", "coupler.y"]
     ends = c.sensitivity(of, ["coupler.length", "coupler.com.x", "D.at.x"])
+    mass = c.sensitivity("com.x", [{"coupler.mass": 3.0, "D.at.x": 1.0}, "coupler.mass", "D.at.x"])
+    assert abs(mass[0, 0] - 3.0 * mass[0, 1] - mass[0, 2]) < 1e-12
     both = c.sensitivity(of, {"coupler.length": 2.0, "coupler.com.x": -1.0, "coupler.mass": 3.0})
     assert mismatch(both[:, 0], 2.0 * ends[:, 0] - ends[:, 1]) < 1e-12
     assert mismatch(v.sensitivity(of, ["coupler.length", "D.at.x"]), ends[:, ::2]) < 1e-9
@@ -526,8 +528,11 @@ def test_masses_on_ground_belong_to_no_centre_of_mass() -> None:
         (locked, np.full(6, 0.3), ["joint1.at.x", "joint2.at.x", "joint3.at.y"]),
     ):
         want = m.sensitivity(lambda x, q=q: x.at(q).value("com"), numbers)
-        assert mismatch(m.at(q).sensitivity("com", numbers).T, want) < 1e-9
-        assert mismatch(m.vary(numbers).at(q).value("com"), m.at(q).value("com")) < 1e-12
+        c = m.at(q)
+        assert mismatch(c.sensitivity("com", numbers).T, want) < 1e-9
+        found = c.tolerance_analysis("com", dict.fromkeys(numbers, 1e-6))
+        assert mismatch(found.nominal, c.value("com")) < 1e-12
+        assert mismatch(found.sigma, 1e-6 / 3 * np.sqrt((want**2).sum(axis=0))) < 1e-3
 
 
 def test_rows_of_a_linkage_on_a_floating_base() -> None:
@@ -541,9 +546,18 @@ def test_rows_of_a_linkage_on_a_floating_base() -> None:
     m = kic.Mechanism("float", bodies, joints, points=linkage.points, coordinates=["J", "A"])
     q, numbers = np.linspace(0.1, 0.4, 7), ["B.at.x", "coupler.com.x", "D.at.y"]
     want = m.sensitivity(lambda x: x.at(q).value(["tip", "coupler.x"]), numbers)
-    assert mismatch(m.at(q).sensitivity(["tip", "coupler.x"], numbers).T, want) < 1e-9
+    for wrt in (None, ["J", "A"], ["base", "A"]):
+        assert mismatch(m.at(q).sensitivity(["tip", "coupler.x"], numbers, wrt=wrt).T, want) < 1e-9
     found = m.at(q).tolerance_analysis("tip", {"B.at.x": 1e-6})
     assert mismatch(found.worst_case[:, 1] - found.nominal, 1e-6 * np.abs(want[0, :3])) < 1e-3
+
+
+def test_rows_of_a_floating_arm() -> None:
+    m = every_kind(5, ["free", "spherical", "revolute"])
+    q = np.random.default_rng(6).normal(size=len(m.coordinates)) * 0.4
+    numbers = [name for name in names_in(m) if square(m, name)]
+    want = m.sensitivity(lambda x: x.at(q).value(["p2", "b2.x", "com"]), numbers)
+    assert mismatch(m.at(q).sensitivity(["p2", "b2.x", "com"], numbers).T, want) < 1e-9
 
 
 def test_rows_of_a_platform_in_a_pose() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import mpmath as mp
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from exact import exact
 from lagrange import circles, delta, slope, unit
-from raising import raises
+from raising import raises, refuses
 from scipy.spatial.transform import Rotation
 
 import kic
@@ -356,6 +357,19 @@ def test_a_dict_maps_dimensions_also_to_themselves() -> None:
     assert difference(v.at().value(["coupler.length", "bar"]), np.array([0.29, 0.0])) < EXACT
     rod = next(one.name for one in rods.distances if one.fixed)
     assert rods.vary({rod: rod}).coordinates == rods.vary(rod).coordinates
+
+
+def test_lengths_do_not_depend_on_names_of_bodies() -> None:
+    m = kic.linkages.slider_crank(crank=1.0, rod=3.0)
+    joints = [
+        replace(joint, bodies=tuple("C slider" if name == "slider" else name for name in joint.bodies))
+        for joint in m.joints
+    ]
+    bodies = [kic.Body("C slider") if body.name == "slider" else body for body in m.bodies]
+    other = kic.Mechanism("renamed", bodies, joints)
+    assert other.vary("rod.length").at().value("rod.length") == 3.0
+    for made in (m.vary("B.at.x"), m.vary("B.at.x").lock("B.at.x")):
+        refuses(lambda made=made: made.vary("rod.length"), kic.UnknownNameError)
 
 
 def test_centres_of_mass_of_some_bodies_follow_the_mass() -> None:

@@ -24,7 +24,7 @@ from kic.description.validation import part_of
 from kic.dynamics.regressor import SINGULAR_GAP_MIN, ZERO_RTOL, BaseParameters, base_parameters
 from kic.errors import ConfigurationError, DegreesWarning, InputError, SingularError, invalid, unknown
 from kic.mechanism.configuration import Configuration, model_of, row_sizes
-from kic.mechanism.dimensions import vary, with_dimensions
+from kic.mechanism.dimensions import vary_as_drawn, with_dimensions
 from kic.mechanism.locking import configuration_like
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import at_least, names_of
@@ -360,7 +360,7 @@ class _Calibration:
         self._select(data, wrt)
         named = isinstance(dimensions, Mapping) or dimensions is None
         chosen = dimensions if named else names_of(dimensions, "dimensions")
-        self.varied = vary(m, chosen) if chosen else m
+        self.varied = vary_as_drawn(m, chosen) if chosen else m
         self.dimensions = tuple(self.varied.coordinates[len(m.coordinates) :])
         self.offsets = () if offsets is None else names_of(offsets, "offsets")
         sensors = (*self.names, *self.rows)

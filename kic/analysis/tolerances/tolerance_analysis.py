@@ -32,8 +32,8 @@ from kic.errors import (
 )
 from kic.kinematics.outputs import XYZ
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved, row_sizes
-from kic.mechanism.dimensions import vary
-from kic.mechanism.locking import by_joint, configuration_like, values_of
+from kic.mechanism.dimensions import vary_as_drawn
+from kic.mechanism.locking import by_joint, configuration_like, kept_rows, values_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, generator, integer, is_function, mapping, names_of, positive
 from kic.numerics.arrays import as_numbers
@@ -299,7 +299,7 @@ def tolerance_analysis(
     # names are checked in the mechanism of the user, which has no slides
     asked: Any = f"{m.bodies[0].name}.x" if is_function(of) else of
     rows = configuration.coefficients(asked, order=1, wrt=wrt).rows
-    kept = _expanded(m, m.coordinates if wrt is None else names_of(wrt, "wrt", 1))
+    kept = kept_rows(m, m.coordinates if wrt is None else names_of(wrt, "wrt", 1))
     fixed = tuple(dict.fromkeys((*kept, *held_coordinates(m))))
     contributors = {
         name: Contributor(limit, kinds[name], _dimensions(m, name, fixed)) for name, limit in given.items()
@@ -339,23 +339,6 @@ def _distributions(distribution: Any, names: Iterable[str]) -> dict[str, str]:
             raise InputError(message, key="distribution", name=name)
         kinds[name] = choice(f"distribution['{name}']", kind, words)
     return kinds
-
-
-def _expanded(m: Mechanism, names: Iterable[str]) -> Iterator[str]:
-    """Yield the names of rows, and of bodies and frames, which keep their pose."""
-    model = model_of(m)
-    for name in names:
-        whole = isinstance(model.parts.get(name), Body | Frame)
-        rows = model.rows(name, 1).layout.rows
-        owner = part_of(name)
-        if not (whole or rows.holonomic or isinstance(model.parts.get(owner), Joint)):
-            raise InputError(
-                f"`wrt` must name coordinates with values, got '{name}', an angular velocity. Name '{owner}' "
-                "instead of its rows: its pose is kept.",
-                key="wrt",
-                name=name,
-            )
-        yield from (name,) if whole else rows.labels
 
 
 def _dimensions(m: Mechanism, name: str, fixed: tuple[str, ...]) -> dict[str, Any]:
@@ -415,7 +398,7 @@ def _varied(configuration: Configuration, contributors: Mapping[str, Contributor
     if not dimensions:
         return configuration
     try:
-        varied = vary(m, dimensions)
+        varied = vary_as_drawn(m, dimensions)
     except UnknownNameError as error:
         known = [f"{joint.name}{CLEARANCE}" for joint in m.joints if joint.type in CLEARANCE_TYPES]
         raise unknown("tolerance", error.name, m.name, [*error.candidates, *known]) from error
