@@ -403,7 +403,7 @@ def sensitivity_of_rows(
     G |= _rates(m, configuration, rows, tuple(names), asked)
     made = np.zeros((*found.values.shape, len(designs)))
     for k, (label, weights) in enumerate(designs):
-        for name in weights.keys() & G.keys():
+        for name in (name for name in weights if name in G):
             made[..., k] += weights[name] * G[name]
         if rest := {name: weight for name, weight in weights.items() if name not in G}:
             stepped = partial(with_complex_step, m, rest, COMPLEX_STEP)
