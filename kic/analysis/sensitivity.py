@@ -26,7 +26,7 @@ from kic.errors import (
 from kic.kinematics.outputs import XYZ
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved
 from kic.mechanism.dimensions import dimensions_named, vary_as_drawn
-from kic.mechanism.locking import by_joint, configuration_like, kept_rows, values_of
+from kic.mechanism.locking import configuration_like, kept_rows, values_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import entries, is_function, names_of
 from kic.numerics.arrays import reals, stepping
@@ -322,7 +322,7 @@ def sensitivity_of_rows(
     *,
     wrt: str | Iterable[str] | None = None,
 ) -> np.ndarray:
-    """Return the derivatives of values of rows with respect to dimensions and angles.
+    """Return the derivatives of values of rows with respect to dimensions and other parameters.
 
     They are influence coefficients of dimensions as coordinates, exact and computed together. Parameters with
     other numbers take one complex step each, as in `Mechanism.sensitivity`.
@@ -348,7 +348,7 @@ def sensitivity_of_rows(
     UnknownNameError
         If the description has no such number; the error has the candidates.
     InputError
-        If rows have no values.
+        If rows have no values, or a parameter is a coordinate that `wrt` determines.
     SingularError
         If loops cannot stay closed: tilting one axis of a planar linkage makes it rigid. Also if coordinates
         cannot drive the mechanism.
@@ -380,15 +380,6 @@ def sensitivity_of_rows(
     names |= dict.fromkeys(name for name in held if name in found.columns)
     configuration.value(rows)  # raises an error for rows without values
 
-    def solved(stepped: Mechanism) -> np.ndarray:
-        values, near = by_joint(m, values_of(m, configuration, names)), None
-        if not model_of(m).is_open_chain or not {*m.coordinates} >= {*names}:
-            near = Configuration(model_of(stepped), configuration.batch, flat_states(configuration))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DegreesWarning)  # of values that were accepted
-            there = stepped.at(values, near=near)
-        return np.asarray(there.value(rows)).reshape(found.values.shape)
-
     designs = [_weights(m, one, _require_number) for one in _several(parameters)]
     for name in (name for _, weights in designs for name in weights):
         if name in held and name not in found.columns:
@@ -401,11 +392,23 @@ def sensitivity_of_rows(
     G = {name: found.G[..., found.columns.index(name)] for name in held if name in found.columns}
     asked = dict.fromkeys(name for _, weights in designs for name in weights if name not in G)
     G |= _rates(m, configuration, rows, tuple(names), asked)
+    others = [{name: x for name, x in weights.items() if name not in G} for _, weights in designs]
+    values = values_of(m, configuration, names) if any(others) else {}
+
+    def solved(stepped: Mechanism) -> np.ndarray:
+        near = None
+        if not model_of(m).is_open_chain or not {*m.coordinates} >= {*names}:
+            near = Configuration(model_of(stepped), configuration.batch, flat_states(configuration))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegreesWarning)  # of values that were accepted
+            there = stepped.at(values, near=near)
+        return np.asarray(there.value(rows)).reshape(found.values.shape)
+
     made = np.zeros((*found.values.shape, len(designs)))
-    for k, (label, weights) in enumerate(designs):
+    for k, ((label, weights), rest) in enumerate(zip(designs, others, strict=True)):
         for name in (name for name in weights if name in G):
             made[..., k] += weights[name] * G[name]
-        if rest := {name: weight for name, weight in weights.items() if name not in G}:
+        if rest:
             stepped = partial(with_complex_step, m, rest, COMPLEX_STEP)
             made[..., k] += _derivative(label, stepped, solved)
     return made
@@ -455,7 +458,10 @@ def _rates(
 
 
 def _stretches(m: Mechanism, name: str) -> dict[str, float] | None:
-    """Return rates of fixed distances by a number, None if it is not a dimension that changes rows alike."""
+    """Return the rates at which a number changes fixed distances, None if it is no dimension of `vary`.
+
+    It is none, too, if `vary` changes rows otherwise.
+    """
     parts, (owner, _, key) = model_of(m).parts, name.partition(".")
     part: Any = parts.get(owner)
     if name not in dimensions_named(m, name):
@@ -473,7 +479,7 @@ def _stretches(m: Mechanism, name: str) -> dict[str, float] | None:
             ends: Any = [parts[point] for point in rod.points]
             line = np.subtract(ends[0].at, ends[1].at)
             line = line if rod.axis is None else line - (line @ unit(rod.axis)) * unit(rod.axis)
-            side = 1.0 if part == ends[0] else -1.0
+            side = 1.0 if owner == rod.points[0] else -1.0
             rates[rod.name] = side * float(unit(line)[XYZ.index(key[-1])])
     return rates
 

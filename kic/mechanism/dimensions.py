@@ -122,7 +122,7 @@ def vary(
     centres of mass, other joints and values of coordinates stay. But rods, which are fixed distances, keep
     their length when their points move, and the rows of a body without `at` stay at its first centre of mass.
     A slider carries the mass of a body whose centre of mass varies. A mass on ground that dimensions move
-    counts as one that moves, as in the centre of mass. Rotations of one part follow each other
+    counts as a moving one, also in the centre of mass. Rotations of one part follow each other
     in the order of their names, each about an axis that those before it have turned.
 
     In dynamics, an effort at a dimension is the load that holds it. Functions that would move dimensions,
@@ -176,7 +176,7 @@ def vary(
 
 
 def vary_as_drawn(mechanism: Mechanism, dimensions: Any) -> Mechanism:
-    """Return `vary` of the mechanism whose centres of mass stay those of the bodies that move without it."""
+    """Return `vary` of a mechanism; centres of mass are those of the bodies that move without dimensions."""
     frame = model_of(mechanism).tree.frame
     still = {GROUND, *(body.name for body in mechanism.bodies if frame[body.name] < 0)}
     masses = [body.mass for body in mechanism.bodies if body.name in still]

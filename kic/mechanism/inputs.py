@@ -71,12 +71,11 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
 
     An array is in the order of the coordinates. Euler angles and coordinates of free joints become poses.
     """
-    inputs = free_joints_as_poses(description, inputs)
     if not isinstance(inputs, Mapping):
         a = coordinate_array(description, "values", inputs)
         inputs = {name: a[..., k] for k, name in enumerate(description.coordinates)}
     named: dict[str, Any] = {}
-    for key, value in _gathered(description, inputs).items():
+    for key, value in free_joints_as_poses(description, _gathered(description, inputs)).items():
         if not isinstance(key, str):
             raise InputError(
                 f"Keys of `values` must be names of rows, got {short_repr(key)}.", key="values", got=key
@@ -89,18 +88,18 @@ def named_inputs(description: MechanismDescription, inputs: Any) -> dict[str, An
 
 
 def _gathered(description: MechanismDescription, inputs: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return inputs with three angles under separate keys, such as axes of a grid, joined in one array.
+    """Return inputs with numbers under separate keys, such as axes of a grid, joined in one array.
 
-    They are Euler angles, or components of the rotation vector of a joint.
+    They are Euler angles, components of the rotation vector of a joint, or coordinates of a free joint.
     """
     rest = dict(inputs)
     turned = [key.rpartition(".")[0] for key in inputs if isinstance(key, str) and "." in key]
-    balls = description._ball_joints
-    turned = [whole for whole in turned if f".{EULER}" in whole or whole in balls]
+    joints = {**description._ball_joints, **_free_joints(description)}
+    turned = [whole for whole in turned if f".{EULER}" in whole or whole in joints]
     for whole in dict.fromkeys(turned):
-        names = [f"{whole}.{k}" for k in (1, 2, 3)]
+        names = joints[whole].components if whole in joints else [f"{whole}.{k}" for k in (1, 2, 3)]
         if whole in rest and any(name in rest for name in names):
-            raise InputError(f"The orientation of '{whole}' is given twice. Give it once.", name=whole)
+            raise InputError(f"'{whole}' is given twice. Give it once.", name=whole)
         if all(name in rest for name in names):
             parts = {name: numbers(name, rest.pop(name)) for name in names}
             batch = broadcast_batches(**{name: part.shape for name, part in parts.items()})
@@ -347,20 +346,14 @@ def only_coordinates(description: MechanismDescription, inputs: Any) -> bool:
     return not any(base in description._valued_names or row.startswith(EULER) for base, row in names)
 
 
-def free_joints_as_poses(description: MechanismDescription, inputs: Any) -> Any:
+def _free_joints(description: MechanismDescription) -> dict[str, Joint]:
+    """Return the free joints to ground by name."""
+    return {j.name: j for j in description.joints if j.type == "free" and GROUND in j.bodies}
+
+
+def free_joints_as_poses(description: MechanismDescription, inputs: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return inputs with a body pose in place of each free joint to ground."""
-    free = {j.name: j for j in description.joints if j.type == "free" and GROUND in j.bodies}
-    if free and not isinstance(inputs, Mapping):
-        names = description.coordinates
-        whole = [j for j in free.values() if set(j.components) <= set(names)]
-        if not whole:
-            return inputs
-        a = coordinate_array(description, "values", inputs)
-        column = {name: k for k, name in enumerate(names)}
-        inputs = {j.name: a[..., [column.pop(c) for c in j.components]] for j in whole}
-        inputs |= {name: a[..., k] for name, k in column.items()}
-    if not isinstance(inputs, Mapping):
-        return inputs
+    free = _free_joints(description)
     if not any(isinstance(key, str) and key in free for key in inputs):
         return inputs
     from scipy.spatial.transform import RigidTransform, Rotation

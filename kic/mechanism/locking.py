@@ -523,16 +523,6 @@ def kept_rows(mechanism: Mechanism, names: Iterable[str]) -> Iterator[str]:
         yield from (name,) if whole else rows.labels
 
 
-def by_joint(mechanism: Mechanism, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values for `at` with those of whole spherical and free joints by the names of the joints."""
-    made = dict(values)
-    for joint in mechanism.joints:
-        if joint.type in BALL_TYPES and made.keys() >= {*joint.components}:
-            parts = np.broadcast_arrays(*(made.pop(c) for c in joint.components))
-            made[joint.name] = np.stack(parts, axis=-1)
-    return made
-
-
 def _turned(mechanism: Mechanism, poses: Mapping[str, np.ndarray], component: str) -> np.ndarray:
     """Return a component of the rotation vector of a joint from displacements (..., 4, 4) of its bodies."""
     joint: Any = find_part(mechanism, component.rpartition(".")[0])

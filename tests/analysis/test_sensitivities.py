@@ -546,6 +546,9 @@ def test_rows_of_a_linkage_on_a_floating_base() -> None:
     m = kic.Mechanism("float", bodies, joints, points=linkage.points, coordinates=["J", "A"])
     q, numbers = np.linspace(0.1, 0.4, 7), ["B.at.x", "coupler.com.x", "D.at.y"]
     want = m.sensitivity(lambda x: x.at(q).value(["tip", "coupler.x"]), numbers)
+    named = dict(zip(m.coordinates, q.tolist(), strict=True))
+    assert np.array_equal(m.at(named).value("tip"), m.at(q).value("tip"))
+    refuses(lambda: m.at({**named, "J": q[:6]}), name="J")
     for wrt in (None, ["J", "A"], ["base", "A"]):
         assert mismatch(m.at(q).sensitivity(["tip", "coupler.x"], numbers, wrt=wrt).T, want) < 1e-9
     found = m.at(q).tolerance_analysis("tip", {"B.at.x": 1e-6})

@@ -33,7 +33,7 @@ from kic.errors import (
 from kic.kinematics.outputs import XYZ
 from kic.mechanism.configuration import Configuration, flat_states, model_of, require_solved, row_sizes
 from kic.mechanism.dimensions import vary_as_drawn
-from kic.mechanism.locking import by_joint, configuration_like, kept_rows, values_of
+from kic.mechanism.locking import configuration_like, kept_rows, values_of
 from kic.mechanism.mechanism import Mechanism
 from kic.numerics.arguments import choice, generator, integer, is_function, mapping, names_of, positive
 from kic.numerics.arrays import as_numbers
@@ -458,7 +458,7 @@ class _Problem(ABC):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DegreesWarning)  # of nominal values, which were accepted
-                found: Configuration = m.at(by_joint(m, values), near=self.configuration, failures=failures)
+                found: Configuration = m.at(values, near=self.configuration, failures=failures)
         except ConfigurationError as error:
             raise _not_assembled(m.name, error.reasons[0], error.failed) from error
         return found
