@@ -263,6 +263,9 @@ _METHODS = {
         "trajectory.tracking": "track",
         "ui.viewer.viewer": "view:view_reference",
     },
+    "Evaluator": {
+        "export.specialize": "specialize",
+    },
     "Evaluators": {
         "tasks.operational_space.operational_space": "operational_space:operational_space_evaluator",
         "tasks.operational_space.pose": "pose:pose_evaluator",

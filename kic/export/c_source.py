@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 # tolerance of the test program, of the size of each output; Newton steps add that of the residual
 _TEST_RTOL = {"double": 1e-10, "float": 1e-3}
-# operations other than signs between operands; f is the ending of functions in single precision
+# operations other than signs between operands; f is the ending of functions of a type
 _FORMS = {
     "min": "KIC_MIN({x}, {y})", "max": "KIC_MAX({x}, {y})", "atan2": "atan2{f}({x}, {y})",
     "cos": "cos{f}({x})", "sin": "sin{f}({x})", "sqrt": "sqrt{f}({x})", "abs": "fabs{f}({x})",
 }  # fmt: skip
+_ENDINGS = {"double": "", "float": "f", "V": "v"}
 _WIDTH = 110
 # largest number of operations in a C function
 _PART_MAX = 3000
@@ -153,7 +154,7 @@ def c_source(export: Export, precision: str = "double") -> CSource:
     header = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n{signature};\n\n#endif\n"
     traces = [t for t in (export.step, export.certificate, export.answer) if t is not None]
     closes = export.step is not None
-    body = [_function(t, f"{name}_{k}" if closes else name, real, closes) for k, t in enumerate(traces)]
+    body = [function_text(t, f"{name}_{k}" if closes else name, real, closes) for k, t in enumerate(traces)]
     body += [_driver(export, traces, name, signature, real)] if closes else []
     source = _START.format(name=name) + "\n".join(body)
     return CSource(name, header, source, _test(export, name, real), export.operations)
@@ -186,16 +187,18 @@ def _number(x: float, real: str) -> str:
     if not np.isfinite(x):
         return f"({'-' if x < 0 else ''}({real}){'NAN' if np.isnan(x) else 'INFINITY'})"
     text = f"{x!r}{'f' if real == 'float' else ''}"
+    if real == "V":
+        return f"each({text})"
     return f"({text})" if text.startswith("-") else text
 
 
-def _function(trace: Trace, name: str, real: str, static: bool) -> str:
+def function_text(trace: Trace, name: str, real: str, static: bool, part_max: int = _PART_MAX) -> str:
     """Return the C function of a trace, with one constant for each operation.
 
-    Long lists are divided, because compile time grows faster than the length of a function. An array passes
-    values to later parts.
+    Numbers are "double", "float" or vectors "V" of specialized.c. Lists longer than `part_max` are divided,
+    because compile time grows faster than the length of a function. An array passes values to later parts.
     """
-    suffix, count = "f" if real == "float" else "", 0
+    suffix, count = _ENDINGS[real], 0
     owner: dict[int, int] = {}  # the part of each operation
     kept: dict[int, int] = {}  # place in the array
     parts: list[list[str]] = [[]]
@@ -214,7 +217,7 @@ def _function(trace: Trace, name: str, real: str, static: bool) -> str:
     for k, (op, a, b) in enumerate(trace.nodes):
         if op in ("input", "const", "neg"):
             continue
-        part = owner[k] = count // _PART_MAX
+        part = owner[k] = count // part_max
         count += 1
         if part == len(parts):
             parts.append([])

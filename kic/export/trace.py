@@ -38,6 +38,8 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.scalars: list[Scalar] = []
+        # sizes of divisors, by their nodes
+        self.wholes: dict[int, Any] = {}
         self._known: dict[tuple[str, Any, Any], Scalar] = {}
 
     def node(self, op: str, a: Any, b: Any, number: float) -> Scalar:
@@ -217,6 +219,11 @@ class Scalar:
     def arctan2(self, other: Any) -> Scalar:
         """Return the angle of the point (other, self)."""
         return self.graph.pair("atan2", self, other, math.atan2(self.number, float(other)))
+
+    def share_of(self, whole: Any) -> Scalar:
+        """Measure this scalar as a share of another in guards."""
+        self.graph.wholes[self.index] = whole
+        return self
 
     def minimum(self, other: Any) -> Scalar:
         """Record the minimum; either operand may be smaller for other inputs."""
@@ -409,6 +416,9 @@ def _guard(graph: Graph, needed: list[int]) -> Any:
     """Return the smallest ratio of a divisor to its bound."""
     guard: Any = 1 / lay.GOOD_PIVOT
     for k in dict.fromkeys(graph.nodes[k].b for k in needed if graph.nodes[k].op == "/"):
-        ratio = abs(graph.scalars[k]) * (1 / (lay.GOOD_PIVOT * abs(graph.scalars[k].number)))
+        share = abs(graph.scalars[k]) / abs(graph.wholes.get(k, 1.0))
+        if _is_constant(share):
+            continue
+        ratio = share * (1 / (lay.GOOD_PIVOT * share.number))
         guard = ratio if _is_constant(guard) else guard.minimum(ratio)
     return guard

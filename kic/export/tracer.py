@@ -66,7 +66,18 @@ class Tracer:
         return self.parameters.pack(self.graph, -1, self.model, pack)  # the last input
 
     def launch(self, find: Callable[[CompiledModel], Program], *rates: np.ndarray) -> Table:
-        """Return the results of a program for the state."""
+        """Return the results of a program for the state, with springs, dampers and armature of cut joints."""
+        program, out = find(self.model), self.run(find, *rates)
+        if program.want & BOTH and not program.along:
+            offsets = self._offsets
+            self._add_cut_joints(program, out)
+            self._offsets = offsets
+        return out
+
+    def run(
+        self, find: Callable[[CompiledModel], Program], *rates: np.ndarray, width: int | None = None
+    ) -> Table:
+        """Return the tables of the kernels of a program, optionally only `width` results along a motion."""
         program = find(self.model)
         transfer: Any = program.transfer
         choice = None
@@ -87,6 +98,7 @@ class Tracer:
             ]
         )
         out = program.table(1, OBJECT, rates)
+        out.T, out.quality = out.T[:, :width], out.quality.astype(OBJECT)
         for query, own in zip(program.queries, numbers, strict=True):
             query = _with_numbers(query, own)
             arguments = ARGUMENTS[query.entry](query, out, self.state[None], applied, choice)
@@ -101,8 +113,6 @@ class Tracer:
                 ) from error
         if len(out.quality) and not out.quality[0, lay.PIVOT] > 0:
             raise SingularError(f"The loops of '{program.name}' are singular at `near`. Choose another.")
-        if program.want & BOTH and not program.along:
-            self._add_cut_joints(program, out)
         self._offsets = offsets
         return out
 

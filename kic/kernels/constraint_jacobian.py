@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kic.kernels import layout as lay
 from kic.kernels.frames import frames, motion
-from kic.kernels.functions import has_nonfinite, root
+from kic.kernels.functions import has_nonfinite, larger, root
 from kic.kernels.influence import affects, first, zero
-from kic.kernels.jit import compiled_by, entry, inlined
+from kic.kernels.jit import entry, inlined
 from kic.kernels.offsets import sections
 from kic.kernels.outputs import item_vectors, scalar_item
 from kic.kernels.ranges import clear_range
@@ -63,7 +63,12 @@ def gradient(cols, F, items, vectors, i, states, b, t, rows):
             t[rows + row * mobile + n] = x
 
 
-def _closure_gap(items, vectors, count, value):
+@inlined
+def closure_gap(items, vectors, count, value):
+    """Return the largest residual of the closure rows among `count` items.
+
+    The residual is relative to the largest residual of a closed state. It is NaN if a value is NaN.
+    """
     worst = 0.0
     for i in range(count):
         factor = abs(vectors[i, lay.CLOSED_FACTOR])
@@ -72,19 +77,8 @@ def _closure_gap(items, vectors, count, value):
             for k in range(rows):
                 left = factor * abs(value[row + k] - vectors[i, lay.CLOSED_VALUE])
                 # NaN remains
-                worst = max(worst, left) + 0 * left
+                worst = larger(worst, left) + 0 * left
     return worst
-
-
-def closure_gap(items, vectors, count, value):
-    """Return the largest residual of the closure rows among `count` items; 0 for objects.
-
-    The residual is relative to the largest residual of a closed state. It is NaN if a value is NaN.
-    """
-    return 0.0 if value.dtype.kind == "O" else _closure_gap(items, vectors, count, value)
-
-
-compiled_by(closure_gap, _closure_gap, forceinline=True)
 
 
 @entry

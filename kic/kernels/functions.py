@@ -37,6 +37,16 @@ def at(n):
     return n
 
 
+def larger(a, b):
+    """Return the larger of two numbers; a recording scalar `b` keeps both."""
+    return b.maximum(a) if hasattr(b, "maximum") else max(a, b)
+
+
+def share_of(x, whole):
+    """Return x, a divisor that is small or large compared with `whole`; a recording scalar remembers it."""
+    return x.share_of(whole) if hasattr(x, "share_of") else x
+
+
 def has_nonfinite(t):
     """Return True if an array (n,) of numbers has a NaN or an infinite entry; False for objects."""
     return t.dtype.kind != "O" and not np.isfinite(t).all()
@@ -67,6 +77,8 @@ compiled_by(cosine, lambda x: np.cos(x))
 compiled_by(sine, lambda x: np.sin(x))
 compiled_by(root, lambda x: np.sqrt(x))
 compiled_by(logarithm, lambda x: np.log(x))
+compiled_by(larger, lambda a, b: max(a, b))
+compiled_by(share_of, lambda x, whole: x)
 
 
 @helper

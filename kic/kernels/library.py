@@ -274,15 +274,22 @@ class Library:
         return self._make(self.processor, kernel_name(function), function, fallback)
 
 
-def described(folder: Path = _FOLDER) -> tuple[dict[str, Any], str]:
-    """Return the description of the library, {} without one, and the reason if it is unusable, else ''."""
+def described(folder: Path = _FOLDER, key: str = "") -> tuple[dict[str, Any], str]:
+    """Return the description of the library, {} without one, and the reason if it is unusable, else ''.
+
+    `key` identifies the sources, by default those of the kernels. In the cache, no other user may be able to
+    change the library.
+    """
     try:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        if description["sources"] != source_key():
+        if description["sources"] != (key or source_key()):
             return description, "was built from other sources"
         content = (folder / description["file"]).read_bytes()
-        sound = hashlib.sha256(content).hexdigest() == description["sha256"]
-        return description, "" if sound else "is damaged"
+        if hashlib.sha256(content).hexdigest() != description["sha256"]:
+            return description, "is damaged"
+        files = () if folder == _FOLDER else (DESCRIPTION, description["file"])
+        reason = next(filter(None, (exposed(folder / file) for file in files)), "")
+        return description, f"is not loaded: {reason}" if reason else ""
     except (FileNotFoundError, NotADirectoryError) as error:  # without a description, there is no library
         return {}, "" if str(error.filename).endswith(DESCRIPTION) else "is missing"
     except (OSError, ValueError, TypeError, KeyError):
@@ -303,9 +310,6 @@ def load() -> Library | None:
     machine = machine_folder() if uses_cache() else None
     if machine is not None:
         folder, (description, problem) = machine, described(machine)
-        files = () if problem or not description else (DESCRIPTION, description["file"])
-        if reason := next(filter(None, (exposed(folder / file) for file in files)), ""):
-            problem = f"is not loaded: {reason}"
     if not description and not problem:
         return None
     try:

@@ -5,7 +5,7 @@ L D Lᵀ needs no square roots and works for every scalar type.
 
 from __future__ import annotations
 
-from kic.kernels.functions import at
+from kic.kernels.functions import at, share_of
 from kic.kernels.jit import helper, inlined
 from kic.kernels.ranges import add_range, scale_range
 
@@ -117,7 +117,7 @@ def factor_symmetric(Z, start, size):
             x = Z[row + j]
             Z[row + j] = x / Z[start + j * size + j]
             d -= x * Z[row + j]
-        Z[row + i] = d
+        Z[row + i] = share_of(d, own)
         share = abs(d) / abs(own) if abs(own) > 0 else 0.0
         if not share >= least:  # also catches NaN
             least = share

@@ -22,7 +22,7 @@ from pathlib import Path
 from kic.kernels import library
 from kic.kernels.library import Compiled
 
-__all__ = ["kernels_in", "link", "link_for_this_machine"]
+__all__ = ["c_compiler", "compiled_c", "kernels_in", "link", "link_for_this_machine"]
 
 # age above which replaced libraries are removed, except for the last one (s)
 REPLACED_MIN = 600.0
@@ -55,9 +55,25 @@ def _table(kernels: Mapping[str, Iterable[Compiled]]) -> str:
     return "\n".join([f"#define WORDS_MAX {words}", f"#define ARGUMENTS_MAX {arguments}", *lines, ""])
 
 
+def c_compiler() -> list[str]:
+    """Return the command of the C compiler, `CC` or cc."""
+    return shlex.split(os.environ.get("CC") or "cc")
+
+
+def compiled_c(source: Path, options: Iterable[str], texts: Mapping[str, str]) -> bytes:
+    """Return the object of a C file that includes files with given names and texts."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        made = folder / "made.o"
+        command = [*c_compiler(), "-c", "-fPIC", *options, f"-I{folder}", str(source), "-o", str(made)]
+        subprocess.run(command, check=True, capture_output=True)
+        return made.read_bytes()
+
+
 def link(output: Path, kernels: Mapping[str, list[Compiled]], key: str) -> Path:
     """Link kernels by processor, the best first, to an extension module in a folder, and return its path."""
-    compiler = shlex.split(os.environ.get("CC") or "cc")
     flags = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared", "-s"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -69,7 +85,7 @@ def link(output: Path, kernels: Mapping[str, list[Compiled]], key: str) -> Path:
         include = [f"-I{folder}", f"-I{sysconfig.get_path('include')}"]
         options = ["-O2", "-fPIC", "-fvisibility=hidden", *include, str(SOURCE), *map(str, objects), "-lm"]
         made = folder / "made"
-        subprocess.run([*compiler, *flags, *options, "-o", str(made)], check=True, capture_output=True)
+        subprocess.run([*c_compiler(), *flags, *options, "-o", str(made)], check=True, capture_output=True)
         content = made.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     file = output / f"{library.MODULE}-{digest[:12]}.abi3.so"

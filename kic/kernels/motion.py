@@ -16,7 +16,7 @@ import numpy as np
 from kic.kernels import layout as lay
 from kic.kernels.constraint_jacobian import closure_gap
 from kic.kernels.frames import frames, motion, rotates, world_point, world_vector
-from kic.kernels.functions import has_nonfinite, root
+from kic.kernels.functions import has_nonfinite, larger, root
 from kic.kernels.inertia import COMPOSITE_WIDTH, add_armature, composites, moments, momentum
 from kic.kernels.jit import entry, helper, inlined
 from kic.kernels.linear_map import (
@@ -434,14 +434,14 @@ def unused_residual(choice, vectors, rest, g, late, t, lower, left_out, large):
     """Return the largest of `large` and |late|, and the largest residual of unused rows relative to it."""
     worst = abs(late[0]) * 0
     for n in range(g.shape[1]):
-        large = max(large, abs(late[n]) / abs(rest[n, lay.COLUMN_SCALE]))
+        large = larger(large, abs(late[n]) / abs(rest[n, lay.COLUMN_SCALE]))
     for i in range(left_out):
         row = choice[lay.UNUSED_ROW, i]
         left = t[lower + row]
         for n in range(g.shape[1]):
             left += g[row, n] * late[n]
         scale = abs(vectors[choice[lay.UNUSED_ITEM, i], lay.SCALE])
-        worst = max(worst, abs(left) / scale) + 0 * abs(left)
+        worst = larger(worst, abs(left) / scale) + 0 * abs(left)
     return large, (worst / large if large > 0 else worst)
 
 

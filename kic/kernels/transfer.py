@@ -16,7 +16,7 @@ import numpy as np
 from kic.kernels import layout as lay
 from kic.kernels.constraint_jacobian import closure_gap, gradient
 from kic.kernels.frames import frames, motion
-from kic.kernels.functions import has_nonfinite
+from kic.kernels.functions import has_nonfinite, larger
 from kic.kernels.inertia import COMPOSITE_WIDTH, composites
 from kic.kernels.jit import entry, helper, inlined, part
 from kic.kernels.linear_solve import factor, solve
@@ -199,7 +199,7 @@ def complete_rows(vectors, choice, left_out, height, rest, g, late, t, start, co
             scale = abs(vectors[choice[lay.UNUSED_ITEM, k], lay.SCALE])
             for c in range(count):
                 left = abs(t[place + c]) * abs(units[c]) / scale
-                worst = max(worst, left) + 0 * left
+                worst = larger(worst, left) + 0 * left
     if left_out > 0:
         for n in range(g.shape[1]):
             column = abs(rest[n, lay.COLUMN_SCALE])

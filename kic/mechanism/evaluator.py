@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from inspect import Parameter, Signature
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from kic.errors import (
 )
 from kic.kernels import layout as lay
 from kic.kinematics.coefficients import Coefficients
-from kic.kinematics.queries import kernel
 from kic.kinematics.scaling import Scaling
 from kic.mechanism.configuration import Configuration
 from kic.mechanism.position import solve_position
@@ -37,10 +37,10 @@ from kic.numerics.arrays import (
 )
 from kic.numerics.calls import wrong_arguments
 from kic.numerics.display import NAMES_MAX
+from kic.numerics.registration import with_methods
 from kic.transfer.compiled_model import CompiledModel
 from kic.transfer.orientations import Positions
 from kic.transfer.program import (
-    ARGUMENTS,
     BOTH,
     LAYOUT,
     MotionTerms,
@@ -52,6 +52,9 @@ from kic.transfer.program import (
     output_motion,
     output_motion_function,
 )
+
+if TYPE_CHECKING:
+    from kic.export import specialize as _specialize
 
 LETTERS = {"value": 0, "G": 1, "H": 2, "D": 3}
 PARTS = ("I", "P", "load", "damping")
@@ -82,6 +85,7 @@ class _CallSignature:
         return Signature([state, *motion, out, out.replace(name="check", default=False, annotation="bool")])
 
 
+@with_methods
 class Evaluator(ABC, Generic[Result]):
     """Evaluator of a question at any states, for hot loops; made by `Mechanism.prepare`.
 
@@ -124,6 +128,16 @@ class Evaluator(ABC, Generic[Result]):
     def coordinates(self) -> tuple[str, ...]:
         """Tuple of the names of the coordinates."""
         return self._transfer.labels
+
+    @property
+    def recovered(self) -> int | None:
+        """Number of states so far that a specialized evaluator left to the kernels; None for others."""
+        holder = getattr(self, "_regressor", None)
+        found = getattr(self, "_program", None) if holder is None else holder.program
+        return None if found is None else found.recovered
+
+    if TYPE_CHECKING:  # registered at run time; see `kic.numerics.registration`
+        specialize = _specialize.specialize
 
     @abstractmethod
     def __call__(
@@ -229,6 +243,22 @@ class Evaluator(ABC, Generic[Result]):
 def program_of(evaluator: Tables | Motions) -> Program:
     """Return the program that an evaluator runs; an evaluator of the motion of rows has none."""
     return evaluator._program
+
+
+def with_program(evaluator: Evaluator[Result], change: Callable[[Program], Program]) -> Evaluator[Result]:
+    """Return a copy of an evaluator that runs a changed program."""
+    made: Any = copy(evaluator)  # without scratch
+    holder = getattr(made, "_regressor", None)
+    if holder is not None:
+        made._regressor = holder = copy(holder)
+    found = getattr(made, "_program", None) if holder is None else holder.program
+    if found is None:
+        raise InputError(
+            f"`{evaluator.question}` must run one program to be specialized. Specialize another question.",
+            key="question",
+        )
+    setattr(*((made, "_program") if holder is None else (holder, "program")), change(found))
+    return made
 
 
 def checked_state(model: CompiledModel, state: Any) -> np.ndarray:
@@ -601,9 +631,7 @@ class Tables(Evaluator[Results]):
 
         An entry returns a nonzero number if `_fill` must evaluate the state instead.
         """
-        table, program = self._table(out), self._program
-        given = table, states, program.applied, program.transfer.choice
-        return [(kernel(q.entry), ARGUMENTS[q.entry](q, *given)) for q in program.queries]
+        return self._program.calls(self._table(out), states)
 
     def _table(self, out: Results) -> Table:
         """Return a `Table` with the arrays of results."""

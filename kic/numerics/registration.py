@@ -92,7 +92,7 @@ class Registered:
         first, *others = signature.parameters.values()
         own = first.replace(name="self", annotation=first.empty)
         returned = signature.return_annotation
-        if returned == first.annotation and isinstance(function.__globals__[returned], TypeVar):
+        if returned == first.annotation and isinstance(function.__globals__.get(returned), TypeVar):
             returned = "Self"
         method: Any = explained(function)
         method.__signature__ = signature.replace(parameters=[own, *others], return_annotation=returned)

@@ -375,7 +375,11 @@ class Program:
         Layout of the rows, or of results along motions.
     dynamics : Layout
         Layout of I*, P*, load and damping.
+    recovered : int or None
+        Number of states that the kernels evaluated in place of specialized code, if there is such code.
     """
+
+    recovered: int | None = None
 
     def __init__(
         self,
@@ -457,6 +461,11 @@ class Program:
         quality = _empty((count, lay.QUALITY_WIDTH)) if self._quality else _BRIEF
         K = _empty((count, dynamics.width), dtype) if dynamics.width else nothing
         return Table(T, K, X, quality, rates, (count,), None, None, True, outputs, dynamics)
+
+    def calls(self, out: Table, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return kernel entries and arguments that fill a table; an entry returns the number it rejects."""
+        given = out, states, self.applied, self.transfer.choice
+        return [(kernel(q.entry), ARGUMENTS[q.entry](q, *given)) for q in self.queries]
 
     def launch(self, out: Table, states: np.ndarray, applied: np.ndarray, choice: Any) -> int:
         """Run the kernels and return the number of members that are doubtful or not finite."""
