@@ -46,7 +46,7 @@ class SpecializedProgram(Program):
     """Program with machine code for the real states of one mechanism.
 
     The code was recorded at one state. Other states are evaluated by the kernels if a divisor, such as a
-    pivot, is below its value there times `GOOD_PIVOT`, if loops are open, and if results are not finite.
+    pivot, is below a hundredth of its value there, if loops are open, and if results are not finite.
 
     Parameters
     ----------
@@ -61,6 +61,8 @@ class SpecializedProgram(Program):
     cost_us : float
         Estimated cost of a state (µs).
     """
+
+    recovered: int
 
     def __init__(self, general: Program, near: np.ndarray, kernel: Any, width: int, cost_us: float) -> None:
         self.__dict__.update(general.__dict__)
@@ -129,7 +131,7 @@ class SpecializedProgram(Program):
         return made.reshape(*batch, *made.shape[1:])
 
     def _rejected(self, arrays: tuple[np.ndarray, ...], ok: np.ndarray | None = None) -> np.ndarray:
-        """Run the machine code for arrays (B, n), and return the members for the kernels, with those not `ok`."""
+        """Run the machine code for arrays (B, n); return members that it rejects and that are not `ok`."""
         count, found = len(arrays[0]), list[int]()
 
         def work(a: int, b: int) -> None:
@@ -307,8 +309,8 @@ def _refused(*_: Any) -> int:
 def _warn(reason: str) -> None:
     """Warn once per process that code cannot be compiled."""
     text = (
-        f"code cannot be specialized: {reason}. The kernels are used. Install a C compiler and the headers of "
-        "Python."
+        f"code cannot be specialized: {reason}. The kernels are used. Install a C compiler and the headers "
+        "of Python."
     )
     # no source line is relevant to the user
     warnings.warn_explicit(text, KernelLibraryWarning, "kic", 0, __name__)

@@ -233,8 +233,8 @@ class Table:
         assert self.dynamics is not None  # for the type checker: they are requested
         return self.dynamics.split(self.K, self.batch)
 
-    def members(self, some: slice) -> Table:
-        """Return a table with views of some members."""
+    def members(self, some: Any) -> Table:
+        """Return a table with views of a slice of the members, or with copies of members by index."""
         T, K, X, quality = (a[some] if len(a) else a for a in (self.T, self.K, self.X, self.quality))
         return Table(T, K, X, quality, tuple(a[some] for a in self.rates))
 
