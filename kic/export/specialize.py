@@ -155,13 +155,15 @@ class SpecializedProgram(Program):
         general = super().motion_function(width)
         if width != self._result_width or not self.is_compiled:
             return general
-        kernel, empty, ndarray = self._kernel, np.empty, np.ndarray
+        kernel, empty = self._kernel, np.empty
 
         def run(state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None) -> Any:
-            T = empty(width) if out is None else out
-            if third is None and type(state) is type(qd) is type(second) is ndarray and len(T) == width:
-                return None if kernel(state, qd, second, T) else T
-            return None
+            if out is None:
+                out = empty(width)
+            elif len(out) != width:
+                return None
+            # it rejects other types and shapes
+            return None if third is not None or kernel(state, qd, second, out) else out
 
         return run
 

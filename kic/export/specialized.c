@@ -44,7 +44,7 @@ static inline V sqrtv(V x)
     return y;
 }
 
-static V atan2v(V a, V b)
+static inline V atan2v(V a, V b)
 {
     V y;
     for (int l = 0; l < LANES; l++)
@@ -82,7 +82,7 @@ static inline V cosine_of_rest(V r)
     return w + (((1.0 - w) - half) + p);
 }
 
-static V sinv(V x)
+static inline V sinv(V x)
 {
     V r, y;
     Bits n = reduce(x, &r);
@@ -94,7 +94,7 @@ static V sinv(V x)
     return y;
 }
 
-static V cosv(V x)
+static inline V cosv(V x)
 {
     V r, y;
     Bits n = reduce(x, &r);

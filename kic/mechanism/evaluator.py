@@ -237,7 +237,8 @@ class Evaluator(ABC, Generic[Result]):
         of = f" of {', '.join(some)}" if self.names else ""
         arguments = ", ".join(("state", *self.motion))
         name = self._model.description.name
-        return f"evaluator of {self.question}{of} of '{name}': f({arguments})"
+        kind = "" if self.recovered is None else "specialized "
+        return f"{kind}evaluator of {self.question}{of} of '{name}': f({arguments})"
 
 
 def program_of(evaluator: Tables | Motions) -> Program:

@@ -1,14 +1,19 @@
-"""Exported C code against the compiled kernels: `python -m tests.benchmarks.exported`.
+"""Exported C code, kernels and specialized evaluators: `python -m tests.benchmarks.exported [model …]`.
 
-The kernels evaluate a batch on one thread, so that Python costs nothing; the C function is called in a loop
-of C. Both are at the reference configuration. Compiling 57,000 operations takes minutes.
+Evaluators compute a batch on one thread, so that Python costs little, and one state with `out`; the C
+function is called in a loop of C at the reference configuration. States of the batch are near it; "kept" is
+the share that specialized code answers itself. Compiling 57,000 operations takes minutes.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
+import timeit
+from collections.abc import Callable, Sequence
+from functools import partial
 from tempfile import TemporaryDirectory
 
 os.environ["KIC_THREADS"] = "1"
@@ -17,11 +22,15 @@ import numpy as np
 
 import kic
 from kic.export.c_source import identifier
+from kic.mechanism.configuration import model_of
 
 BOTH = "coefficients_and_dynamics"
 CASES = (
-    ("puma560", BOTH, "link6"), ("puma560", "inverse_dynamics", ""), ("puma560", "forward_dynamics", ""),
-    ("five-bar", BOTH, "tip"), ("five-bar", "inverse_dynamics", ""), ("delta", BOTH, "plate"),
+    ("four-bar", "dynamics", ""), ("four-bar", "inverse_dynamics", ""), ("four-bar", "forward_dynamics", ""),
+    ("five-bar", "dynamics", ""), ("five-bar", "forward_dynamics", ""), ("puma560", BOTH, "link6"),
+    ("puma560", "inverse_dynamics", ""), ("puma560", "forward_dynamics", ""), ("five-bar", BOTH, "tip"),
+    ("five-bar", "inverse_dynamics", ""), ("delta", BOTH, "plate"),
+    ("delta", "dynamics", ""), ("delta", "inverse_dynamics", ""), ("delta", "forward_dynamics", ""),
     ("gough-stewart", "inverse_dynamics", ""), ("gough-stewart", "forward_dynamics", ""),
     ("gough-stewart", BOTH, "platform"),
 )  # fmt: skip
@@ -72,31 +81,50 @@ def seconds_in_c(
     return float(done.stdout.split()[0])
 
 
-def main() -> None:
-    """Print the times."""
+def states_near(m: kic.Mechanism, count: int) -> np.ndarray:
+    """Return at most `count` closed states; coordinates differ from the reference by 0.2 of their size."""
+    c, sizes = m.at(), model_of(m).transfer_for(None).row_sizes
+    values = np.array([c.value(name) for name in m.coordinates])
+    moved = values + np.random.default_rng(0).normal(size=(count, len(values))) * 0.2 * sizes
+    found = m.at(dict(zip(m.coordinates, moved.T, strict=True)), near=c, failures="mask").state
+    return np.ascontiguousarray(found[np.isfinite(found).all(axis=1)])
+
+
+def seconds(call: Callable[[], object], calls: int) -> float:
+    """Return the least mean time of a call."""
+    return min(timeit.repeat(call, number=calls, repeat=ROUNDS)) / calls
+
+
+def main(models: Sequence[str] = ()) -> None:
+    """Print the times for some models, by default for all cases."""
     print(
-        f"{'model':14}{'question':26}{'operations':>11}{'trace s':>9}{'C µs':>9}{'kernel µs':>11}{'ratio':>7}"
+        f"{'model':14}{'question':26}{'operations':>11}{'trace s':>9}{'C µs':>8}{'kernels':>9}{'special':>9}"
+        f"{'to C':>6}{'kept':>9}{'one: kernels':>14}{'special':>9}"
     )
     for name, question, of in CASES:
+        if models and name not in models:
+            continue
         m, options = kic.load(name), {"of": of} if of else {}
         start = time.perf_counter()
         code = getattr(m.export, question)(name="f", **options).to_c()
         traced = time.perf_counter() - start
         own = seconds_in_c(getattr(m.export, question)(**options).to_numpy(), code)
-        e = getattr(m.prepare, question)(**options)
-        states = np.repeat(m.at().state[None], MEMBERS, 0)
-        rates = [np.full((MEMBERS, len(e.coordinates)), 0.7) for _ in e.motion]
-        times = []
-        for _ in range(ROUNDS):
-            start = time.perf_counter()
-            e(states, *rates)
-            times.append((time.perf_counter() - start) / MEMBERS)
+        general = getattr(m.prepare, question)(**options)
+        special, states = general.specialize(), states_near(m, MEMBERS)
+        rates = [np.full((len(states), len(general.coordinates)), 0.7) for _ in general.motion]
+        one, batches, calls = (states[0].copy(), *(r[0].copy() for r in rates)), [], []
+        special(states, *rates)
+        kept = 1 - special.recovered / len(states)
+        for f in (general, special):
+            many, single = f(states, *rates), f(*one)
+            batches.append(1e6 * seconds(partial(f, states, *rates, out=many), 1) / len(states))
+            calls.append(1e6 * seconds(partial(f, *one, out=single), 1000))
         print(
-            f"{name:14}{question:26}{code.operations:11}{traced:9.2f}{own * 1e6:9.3f}{min(times) * 1e6:11.3f}"
-            f"{own / min(times):7.3f}",
+            f"{name:14}{question:26}{code.operations:11}{traced:9.2f}{own * 1e6:8.3f}{batches[0]:9.3f}"
+            f"{batches[1]:9.3f}{batches[1] / own / 1e6:6.2f}{kept:9.2%}{calls[0]:14.2f}{calls[1]:9.2f}",
             flush=True,
         )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
