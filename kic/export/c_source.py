@@ -154,7 +154,10 @@ def c_source(export: Export, precision: str = "double") -> CSource:
     header = f"/*\n{comment}\n */\n#ifndef {guard}\n#define {guard}\n\n{signature};\n\n#endif\n"
     traces = [t for t in (export.step, export.certificate, export.answer) if t is not None]
     closes = export.step is not None
-    body = [function_text(t, f"{name}_{k}" if closes else name, real, closes) for k, t in enumerate(traces)]
+    body = [
+        function_text(t, f"{name}_{k}" if closes else name, real, closes, _PART_MAX)
+        for k, t in enumerate(traces)
+    ]
     body += [_driver(export, traces, name, signature, real)] if closes else []
     source = _START.format(name=name) + "\n".join(body)
     return CSource(name, header, source, _test(export, name, real), export.operations)
@@ -192,7 +195,7 @@ def _number(x: float, real: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def function_text(trace: Trace, name: str, real: str, static: bool, part_max: int = _PART_MAX) -> str:
+def function_text(trace: Trace, name: str, real: str, static: bool, part_max: int) -> str:
     """Return the C function of a trace, with one constant for each operation.
 
     Numbers are "double", "float" or vectors "V" of specialized.c. Lists longer than `part_max` are divided,
