@@ -27,6 +27,7 @@ from kic.kernels import layout as lay
 from kic.kernels import library
 from kic.kernels.functions import larger
 from kic.kernels.library import Compiled
+from kic.kernels.linear_map import coupling_gap
 from kic.kinematics.queries import over_batch
 from kic.mechanism.configuration import Configuration
 from kic.mechanism.evaluator import Evaluator, Result, with_program
@@ -34,8 +35,10 @@ from kic.numerics.arrays import REAL
 from kic.transfer.program import LAYOUT, Numbered, Program, Table
 
 _SOURCE = Path(__file__).with_name("specialized.c")
-_OPTIONS = ("-O2", "-std=gnu11", "-Wno-psabi", "-march=native")
+_OPTIONS = ("-O2", "-std=gnu11", "-Wno-psabi", "-march=native", "-fvisibility=hidden")
 _NAME = "specialized"
+# number of operations or results above which arrays are not on the stack
+_ON_STACK_MAX = 1024
 # largest number of operations in a C function; shorter ones take longer to run, longer ones to compile
 _PART_MAX = 500
 # estimated cost of an operation, to divide a batch among threads (µs)
@@ -157,13 +160,10 @@ class SpecializedProgram(Program):
             return general
         kernel, empty = self._kernel, np.empty
 
-        def run(state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None) -> Any:
-            if out is None:
-                out = empty(width)
-            elif len(out) != width:
-                return None
+        def run(state: Any, _: Any, qd: Any = None, second: Any = None, third: Any = None) -> Any:
+            T = empty(width)  # not `out`, which may be an argument: the code also writes what it rejects
             # it rejects other types and shapes
-            return None if third is not None or kernel(state, qd, second, out) else out
+            return None if third is not None or kernel(state, qd, second, T) else T
 
         return run
 
@@ -216,14 +216,19 @@ def specialize(evaluator: Evaluator[Result], *, near: Configuration | None = Non
 def _specialized(program: Program, near: np.ndarray) -> Program:
     """Return a program with machine code; the program itself, and a warning, if there is no compiler."""
     program = getattr(program, "_general", program)
+    if not near.size:  # there is nothing to record
+        return program
     trace = _trace(program, near)
     *results, _, _ = trace.outputs
     try:
         axes, count = 1 if program.along else 2, len(trace.inputs) + len(results)
         kernel = _kernel(_text(trace, axes), f"d{axes}" * count)
     except (OSError, ValueError, ImportError, subprocess.SubprocessError) as error:
-        reason = (getattr(error, "stderr", b"") or str(error).encode()).decode(errors="replace")
-        _warn(reason.strip().partition("\n")[0].rstrip("."))
+        if isinstance(error, subprocess.CalledProcessError):
+            told = error.stderr.decode(errors="replace") or f"'{error.cmd[0]}' fails"
+        else:
+            told = str(error)
+        _warn(told.strip().partition("\n")[0].rstrip("."))
         return program
     width, cost_us = sum(out.size for out in results), trace.operations * _OPERATION_US
     return SpecializedProgram(program, near, kernel, width, cost_us)
@@ -242,10 +247,14 @@ def _trace(program: Program, near: np.ndarray) -> Trace:
     ]
     found = tracer.run(lambda _: program, *rates, width=size if program.want & lay.WANT_FORWARD else None)
     residual: Any = 0.0
-    for quality in found.quality:
-        residual = quality[lay.GAP]
-        for k in range(program.order):
-            residual = larger(residual, quality[lay.LEFT + k] * (1 / program.transfer.system.allowed))
+    linear, system = program.transfer.linear, program.transfer.system
+    if linear is not None:
+        plan, states = program.queries[0].plan, tracer.state[None]
+        residual = coupling_gap(plan, linear.terms, linear.factors, states, 0)
+    if system is not None:
+        residual = found.quality[0, lay.GAP]
+        for left in found.quality[0, lay.LEFT : lay.LEFT + program.order]:
+            residual = larger(residual, left * (1 / system.allowed))
     arrays = {"T": found.T, "K": found.K, "residual": np.array([[residual]], object)}
     outputs = [(Argument(name, a[0].shape), a[0]) for name, a in arrays.items() if a.size]
     return tracer.finish(_NAME, outputs)
@@ -257,12 +266,14 @@ def _text(trace: Trace, axes: int) -> str:
     arrays = [*trace.inputs, *results]
     starts = np.cumsum([0, *(a.size for a in trace.inputs)]), np.cumsum([0, *(a.size for a in results)])
     words = [f"in + {k}" for k in starts[0][:-1]] + [f"out + {k}" for k in (*starts[1], starts[1][-1] + 1)]
+    size = max(starts[1][-1], trace.operations)
     counts = {
         "AXES": axes, "INPUTS": len(trace.inputs), "OUTPUTS": len(results),
         "SIZE_IN": starts[0][-1], "SIZE_OUT": starts[1][-1],
     }  # fmt: skip
     return "\n".join(
         [
+            f"#define PLACE {'static _Thread_local' if size > _ON_STACK_MAX else ''}",
             f"enum {{ {', '.join(f'{key} = {n}' for key, n in counts.items())} }};",
             f"static const int64_t sizes[] = {{ {', '.join(str(a.size) for a in arrays)} }};",
             function_text(trace, _NAME, "V", True, _PART_MAX),

@@ -109,7 +109,7 @@ static inline V cosv(V x)
 /* Smallest guard: divisors are at least a hundredth of their recorded values. */
 #define GUARD_MIN 10.0
 
-#include "evaluate.h" /* AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
+#include "evaluate.h" /* PLACE, AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
 
 /* Evaluate the states of a batch; for the words see library.c. The result is the number of states whose first entries
    are NaN, because a divisor is small, loops are open, or results are not finite; -1 if shapes disagree. */
@@ -125,7 +125,8 @@ int specialized_words(const int64_t *words, int64_t *result)
         }
     }
     for (int64_t b = 0; b < count; b += LANES) {
-        V in[SIZE_IN], out[SIZE_OUT + 2], sum = {0}; /* then the guard, and the residual */
+        PLACE V in[SIZE_IN], out[SIZE_OUT + 2]; /* then the residual, and the guard */
+        V sum = {0};
         int used = count - b < LANES ? (int)(count - b) : LANES, place = 0;
         for (int k = 0; k < INPUTS; place += sizes[k++])
             for (int l = 0; l < LANES; l++) {

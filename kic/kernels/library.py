@@ -292,7 +292,7 @@ def described(folder: Path = _FOLDER, key: str = "") -> tuple[dict[str, Any], st
         return description, f"is not loaded: {reason}" if reason else ""
     except (FileNotFoundError, NotADirectoryError) as error:  # without a description, there is no library
         return {}, "" if str(error.filename).endswith(DESCRIPTION) else "is missing"
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}, "has a damaged description"
 
 
@@ -331,7 +331,8 @@ def load() -> Library | None:
 
 def imported(file: Path) -> Any:
     """Load a file as the extension module, and return it."""
-    name = f"kic.kernels.{MODULE}"
+    # Python keeps one module for each name, and changes it when another file is loaded
+    name = f"kic.kernels.{file.stem.partition('.')[0]}.{MODULE}"
     spec = spec_from_file_location(name, file, loader=ExtensionFileLoader(name, str(file)))
     assert spec is not None
     module = module_from_spec(spec)

@@ -9,7 +9,7 @@ The columns are those of `influence`, which is faster than a rule for each frame
 from __future__ import annotations
 
 from kic.kernels import layout as lay
-from kic.kernels.functions import at
+from kic.kernels.functions import at, larger
 from kic.kernels.influence import affects, first, second, third
 from kic.kernels.jit import compiled_by, helper, inlined
 from kic.kernels.offsets import d_at, g_at, h_at
@@ -23,18 +23,24 @@ def linear_start(plan, table):
     return table.shape[0] - plan[1, lay.TERMS]
 
 
+@inlined
+def coupling_gap(plan, terms, factors, states, b):
+    """Return the largest residual of the couplings at a state, relative to the largest of a closed state."""
+    left, i, gap = 0.0, 0, 0.0
+    while i < terms.shape[0] and terms[i, lay.COUPLED] >= 0:
+        x = states[b, plan[lay.HEADER + terms[i, lay.COUPLED], lay.STATE]]
+        left += factors[i, lay.COUPLING_FACTOR] * x - factors[i, lay.COUPLING_CONSTANT]
+        if terms[i, lay.COUPLING_END]:
+            gap = larger(gap, abs(left))
+            left = 0.0
+        i += 1
+    return gap
+
+
 def _open_members(plan, terms, factors, states):
     found = 0
     for b in range(states.shape[0]):
-        left, i, is_open = 0.0, 0, False
-        while i < terms.shape[0] and terms[i, lay.COUPLED] >= 0:
-            x = states[b, plan[lay.HEADER + terms[i, lay.COUPLED], lay.STATE]]
-            left += factors[i, lay.COUPLING_FACTOR] * x - factors[i, lay.COUPLING_CONSTANT]
-            if terms[i, lay.COUPLING_END]:
-                is_open = is_open or abs(left) > 1
-                left = 0.0
-            i += 1
-        found += is_open
+        found += coupling_gap(plan, terms, factors, states, b) > 1
     return found
 
 

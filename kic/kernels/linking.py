@@ -57,7 +57,7 @@ def _table(kernels: Mapping[str, Iterable[Compiled]]) -> str:
 
 def c_compiler() -> list[str]:
     """Return the command of the C compiler, `CC` or cc."""
-    return shlex.split(os.environ.get("CC") or "cc")
+    return shlex.split(os.environ.get("CC") or "") or ["cc"]
 
 
 def compiled_c(source: Path, options: Iterable[str], texts: Mapping[str, str]) -> bytes:

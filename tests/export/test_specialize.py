@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -146,6 +149,67 @@ def test_states_that_the_code_rejects() -> None:
     for wrong in (np.zeros(3), np.tile(states[0], 2)):
         with pytest.raises(kic.InputError, match="`state` must have shape"):
             g(wrong, np.ones(2 * len(wrong) // 4), np.ones(2 * len(wrong) // 4))
+
+
+@pytest.mark.parametrize("question", ["inverse_dynamics", "forward_dynamics", "dynamics"])
+def test_gears_that_do_not_mesh_are_refused(question: str) -> None:
+    m = kic.load("bevel-wrist")
+    f, state = evaluator(m, question), m.at().state.copy()
+    g, given = f.specialize(), [r[0] for r in motions(f, 1)]
+    state[-1] += 0.4
+    with pytest.raises(kic.InputError, match="'mesh3' is open") as found:
+        g(state, *given)
+    with pytest.raises(kic.InputError) as known:
+        f(state, *given)
+    assert str(found.value) == str(known.value)
+
+
+def test_arguments_may_receive_the_result() -> None:
+    m = kic.load("five-bar")
+    f = m.prepare.inverse_dynamics()
+    g, state, q = f.specialize(), m.at().state.copy(), np.array([0.1, 0.2])
+    given = np.array([0.5, 0.6])
+    assert g(state, given, q, out=given) is given
+    assert np.abs(given - f(state, [0.5, 0.6], q)).max() < 1e-14
+    state[-1] += 0.5
+    with pytest.raises(kic.InputError, match="'D' is open"):
+        g(state, given, q, out=given)
+
+
+def test_modules_do_not_share_symbols() -> None:
+    specialize._kernel.cache_clear()
+    flags = sys.getdlopenflags()
+    try:
+        sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
+        found = []
+        for name in ("horn-two-link", "five-bar"):
+            m = kic.load(name)
+            f = m.prepare.inverse_dynamics()
+            given = m.at().state.copy(), np.array([0.5, 0.6]), np.array([0.1, 0.2])
+            found.append(np.abs(f.specialize()(*given) - f(*given)).max())
+    finally:
+        sys.setdlopenflags(flags)
+    assert max(found) < 1e-12
+
+
+def test_without_motion_there_is_nothing_to_specialize() -> None:
+    m = kic.load("horn-two-link").lock(["shoulder", "elbow"])
+    assert m.prepare.dynamics().specialize()(np.zeros(0)).I.shape == (0, 0)
+
+
+@pytest.mark.slow
+def test_large_results_need_no_stack() -> None:
+    m = kic.load("puma560")
+    g = m.prepare.coefficients_and_dynamics([b.name for b in list(m.bodies)[-5:]], order=3).specialize()
+    known, found = g(m.at().state).I, []
+    usual = threading.stack_size(200 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: found.append(g(m.at().state).I))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(usual)
+    assert found[0].tobytes() == known.tobytes()
 
 
 def test_machine_code_checks_shapes() -> None:
