@@ -238,7 +238,9 @@ class ConstraintSystem:
         rows = [*items[:, lay.ROW].tolist(), -1]
         for k in np.flatnonzero(self.is_closing & WEIGHTED[self.rows.kinds]).tolist():
             ratio, constant = self.rows.vectors[k, [lay.RATIO, lay.RATIO_OFFSET]].real
-            unit = self.item_scale[k] * self.closed_within
+            unit = (
+                self.item_scale[self.rows.item_of[rows[k]]] * self.closed_within
+            )  # one for all terms of a row
             found.append(
                 (int(items[k, lay.FRAME_B]), int(rows[k + 1] != rows[k]), ratio / unit, constant / unit)
             )

@@ -21,6 +21,7 @@ import kic
 from kic.errors import KernelLibraryWarning
 from kic.export import specialize
 from kic.kernels import library, linking
+from kic.mechanism.configuration import model_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 
@@ -152,15 +153,24 @@ def test_states_that_the_code_rejects() -> None:
 
 
 @pytest.mark.parametrize("question", ["inverse_dynamics", "forward_dynamics", "dynamics"])
-def test_gears_that_do_not_mesh_are_refused(question: str) -> None:
-    m = kic.load("bevel-wrist")
+@pytest.mark.parametrize(
+    ("name", "moves", "open_joint"),
+    [
+        ("bevel-wrist", {"drive3": 0.4}, "mesh3"),
+        # both terms of the belt change alike, against its ratios -30 and 45
+        ("scara", {"motor2": 0.3, "elbow": 0.3}, "belt2"),
+    ],
+)
+def test_gears_that_do_not_mesh_are_refused(name: str, moves: dict, open_joint: str, question: str) -> None:
+    m = kic.load(name)
     f, state = evaluator(m, question), m.at().state.copy()
     g, given = f.specialize(), [r[0] for r in motions(f, 1)]
-    state[-1] += 0.4
-    with pytest.raises(kic.InputError, match="'mesh3' is open") as found:
-        g(state, *given)
-    with pytest.raises(kic.InputError) as known:
+    for joint, x in moves.items():
+        state[model_of(m).tree.columns.index(joint)] += x
+    with pytest.raises(kic.InputError, match=f"'{open_joint}' is open") as known:
         f(state, *given)
+    with pytest.raises(kic.InputError) as found:
+        g(state, *given)
     assert str(found.value) == str(known.value)
 
 
