@@ -242,8 +242,8 @@ def function_text(trace: Trace, name: str, real: str, static: bool, part_max: in
     own = [f"static {_signature(f'{name}_part{k}', trace.inputs, more, real)}" for k in range(len(parts))]
     words = ", ".join(identifier(a.name) for a in (*trace.inputs, *more))
     calls = [f"    {name}_part{k}({words});" for k in range(len(parts))]
-    place = "PLACE " if real == "V" else ""
-    whole = "\n".join(["{", f"    {place}{real} kept[{len(kept)}];", *calls, "}", ""])
+    storage = "PLACE " if real == "V" else ""
+    whole = "\n".join(["{", f"    {storage}{real} kept[{len(kept)}];", *calls, "}", ""])
     return "\n".join(
         [*(f"{o}\n{body}" for o, body in zip(own, bodies, strict=True)), f"{signature}\n{whole}"]
     )

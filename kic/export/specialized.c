@@ -111,8 +111,8 @@ static inline V cosv(V x)
 
 #include "evaluate.h" /* PLACE, AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
 
-/* Evaluate the states of a batch; for the words see library.c. The result is the number of states whose first entries
-   are NaN, because a divisor is small, loops are open, or results are not finite; -1 if shapes disagree. */
+/* Evaluate the states of a batch; for the words see library.c. The result is the number of states without results,
+   because a divisor is small, loops are open, or results are not finite; -1 if shapes disagree. */
 int specialized_words(const int64_t *words, int64_t *result)
 {
     double *data[INPUTS + OUTPUTS];
@@ -140,14 +140,12 @@ int specialized_words(const int64_t *words, int64_t *result)
         Bits fine = (Bits)(out[SIZE_OUT] <= 1.0) & (Bits)(out[SIZE_OUT + 1] >= GUARD_MIN) & (Bits)(sum == 0.0);
         for (int l = 0; l < used; l++) {
             V *from = out;
-            for (int k = INPUTS; k < INPUTS + OUTPUTS; from += sizes[k++]) {
+            rejected += !fine[l];
+            for (int k = INPUTS; k < INPUTS + OUTPUTS && fine[l]; from += sizes[k++]) {
                 double *to = data[k] + (b + l) * sizes[k];
                 for (int j = 0; j < sizes[k]; j++)
                     to[j] = from[j][l];
-                if (!fine[l])
-                    to[0] = NAN;
             }
-            rejected += !fine[l];
         }
     }
     *result = rejected;

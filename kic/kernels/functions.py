@@ -43,7 +43,7 @@ def larger(a, b):
 
 
 def share_of(x, whole):
-    """Return x, a divisor that is small or large compared with `whole`; a recording scalar remembers it."""
+    """Return x, a divisor that is small or large compared with `whole`; a recording scalar stores it."""
     return x.share_of(whole) if hasattr(x, "share_of") else x
 
 
