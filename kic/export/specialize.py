@@ -29,7 +29,7 @@ from kic.kernels.functions import larger
 from kic.kernels.library import Compiled
 from kic.kernels.linear_map import coupling_gap
 from kic.kinematics.queries import over_batch
-from kic.mechanism.configuration import Configuration
+from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.evaluator import Evaluator, Result, with_program
 from kic.numerics.arrays import REAL
 from kic.transfer.program import LAYOUT, Numbered, Program, Table
@@ -40,7 +40,7 @@ _NAME = "specialized"
 # number of operations or results above which arrays are not on the stack
 _ON_STACK_MAX = 1024
 # largest number of operations in a C function; shorter ones take longer to run, longer ones to compile
-_PART_MAX = 500
+_VECTOR_PART_MAX = 500
 # estimated cost of an operation, to divide a batch among threads (µs)
 _OPERATION_US = 1e-4
 
@@ -209,18 +209,16 @@ def specialize(evaluator: Evaluator[Result], *, near: Configuration | None = Non
     (True, 0)
     """
 
-    def change(program: Program) -> Program:
-        model: Any = program.model
-        model.require_real("specialize()", "Specialize an evaluator of the mechanism itself.")
-        return _specialized(program, one_state(model, near))
-
-    return with_program(evaluator, change)
+    model = model_of(evaluator)
+    model.require_real("specialize()", "Specialize an evaluator of the mechanism itself.")
+    state = one_state(model, near)
+    return with_program(evaluator, lambda program: _specialized(program, state))
 
 
 def _specialized(program: Program, near: np.ndarray) -> Program:
     """Return a program with machine code; the program itself, and a warning, if there is no compiler."""
     program = getattr(program, "_general", program)
-    if not near.size:  # there is nothing to record
+    if not near.size or not program.transfer.size:  # there is nothing to record
         return program
     trace = _trace(program, near)
     *results, _, _ = trace.outputs
@@ -280,7 +278,7 @@ def _text(trace: Trace, axes: int) -> str:
             f"#define PLACE {'static _Thread_local' if size > _ON_STACK_MAX else ''}",
             f"enum {{ {', '.join(f'{key} = {n}' for key, n in counts.items())} }};",
             f"static const int64_t sizes[] = {{ {', '.join(str(a.size) for a in arrays)} }};",
-            function_text(trace, _NAME, "V", True, _PART_MAX),
+            function_text(trace, _NAME, "V", True, _VECTOR_PART_MAX),
             f"static void evaluate(const V *in, V *out)\n{{\n    {_NAME}({', '.join(words)});\n}}\n",
         ]
     )
