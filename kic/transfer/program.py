@@ -982,7 +982,8 @@ def output_motion_function(
             if not all(a.shape == (size,) and a.dtype is REAL for a in (qd, qdd, qddd)):
                 return None
             with np.errstate(over="ignore", invalid="ignore"):
-                first, second, third = np.array((qd, qdd, qddd)) @ A
+                # one by one, as for batches: products of stacked rates differ by rounding
+                first, second, third = (transfer.tree_rates(state, a[None])[0] for a in (qd, qdd, qddd))
         left = left or entry(plan, numbers, state, first, second, third, scratch, T)
         give(mine)
         if left:
