@@ -41,6 +41,8 @@ _NAME = "specialized"
 _ON_STACK_MAX = 1024
 # largest number of operations in a C function; shorter ones take longer to run, longer ones to compile
 _VECTOR_PART_MAX = 500
+# smallest share of a divisor in its recorded value
+_SHARE_MIN = 0.01
 # estimated cost of an operation, to divide a batch among threads (µs)
 _OPERATION_US = 1e-4
 
@@ -49,7 +51,8 @@ class SpecializedProgram(Program):
     """Program with machine code for the real states of one mechanism.
 
     The code was recorded at one state. Other states are evaluated by the kernels if a divisor, such as a
-    pivot, is below a hundredth of its value there, if loops are open, and if results are not finite.
+    pivot, is below `_SHARE_MIN` of its value there, or pivots may be below the bound of the kernels, if loops
+    are open, and if results are not finite.
 
     Parameters
     ----------
@@ -117,7 +120,7 @@ class SpecializedProgram(Program):
     ) -> np.ndarray:
         """Return efforts or accelerations (..., m); only members that the code rejects run the kernels."""
         fits = states.dtype == REAL and applied is origin is None and not self.cut_joints and len(states)
-        if not fits or failures != "raise":
+        if not fits or not self.transfer.is_compiled or failures != "raise":
             return super().efforts(states, rates, batch, applied, ok, failures, origin, closed)
         T = np.empty((len(states), self._result_width))
         members = self._rejected((states, *self.to_columns(rates), T), ok)
@@ -220,11 +223,11 @@ def _specialized(program: Program, near: np.ndarray) -> Program:
     program = getattr(program, "_general", program)
     if not near.size or not program.transfer.size:  # there is nothing to record
         return program
-    trace = _trace(program, near)
+    trace, guard_min = _trace(program, near)
     *results, _, _ = trace.outputs
     try:
         axes, count = 1 if program.along else 2, len(trace.inputs) + len(results)
-        kernel = _kernel(_text(trace, axes), f"d{axes}" * count)
+        kernel = _kernel(_text(trace, guard_min, axes), f"d{axes}" * count)
     except (OSError, ValueError, ImportError, subprocess.SubprocessError) as error:
         if isinstance(error, subprocess.CalledProcessError):
             told = error.stderr.decode(errors="replace") or f"'{error.cmd[0]}' fails"
@@ -236,8 +239,8 @@ def _specialized(program: Program, near: np.ndarray) -> Program:
     return SpecializedProgram(program, near, kernel, width, cost_us)
 
 
-def _trace(program: Program, near: np.ndarray) -> Trace:
-    """Return the trace of a program: its tables, and the residual of the loops.
+def _trace(program: Program, near: np.ndarray) -> tuple[Trace, float]:
+    """Return the trace of a program, its tables and the residual of the loops, and the smallest guard.
 
     The residual is relative to the largest of closed states.
     """
@@ -249,20 +252,22 @@ def _trace(program: Program, near: np.ndarray) -> Trace:
     ]
     found = tracer.run(lambda _: program, *rates, width=size if program.want & lay.WANT_FORWARD else None)
     residual: Any = 0.0
-    linear, system = program.transfer.linear, program.transfer.system
+    linear, system, least = program.transfer.linear, program.transfer.system, _SHARE_MIN
     if linear is not None:
         plan, states = program.queries[0].plan, tracer.state[None]
         residual = coupling_gap(plan, linear.terms, linear.factors, states, 0)
     if system is not None:
         residual = found.quality[0, lay.GAP]
+        # all pivots remain above the bound of the kernels
+        least = max(least, lay.GOOD_PIVOT / float(found.quality[0, lay.PIVOT]))
         for left in found.quality[0, lay.LEFT : lay.LEFT + program.order]:
             residual = larger(residual, left * (1 / system.allowed))
     arrays = {"T": found.T, "K": found.K, "residual": np.array([[residual]], object)}
     outputs = [(Argument(name, a[0].shape), a[0]) for name, a in arrays.items() if a.size]
-    return tracer.finish(_NAME, outputs)
+    return tracer.finish(_NAME, outputs), least / lay.GOOD_PIVOT
 
 
-def _text(trace: Trace, axes: int) -> str:
+def _text(trace: Trace, guard_min: float, axes: int) -> str:
     """Return the text of `evaluate.h`."""
     *results, _, _ = trace.outputs
     arrays = [*trace.inputs, *results]
@@ -275,6 +280,7 @@ def _text(trace: Trace, axes: int) -> str:
     }  # fmt: skip
     return "\n".join(
         [
+            f"#define GUARD_MIN {guard_min!r}",
             f"#define PLACE {'static _Thread_local' if size > _ON_STACK_MAX else ''}",
             f"enum {{ {', '.join(f'{key} = {n}' for key, n in counts.items())} }};",
             f"static const int64_t sizes[] = {{ {', '.join(str(a.size) for a in arrays)} }};",

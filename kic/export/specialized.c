@@ -106,10 +106,7 @@ static inline V cosv(V x)
     return y;
 }
 
-/* Smallest guard: divisors are at least a hundredth of their recorded values. */
-#define GUARD_MIN 10.0
-
-#include "evaluate.h" /* PLACE, AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
+#include "evaluate.h" /* GUARD_MIN, PLACE, AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
 
 /* Evaluate the states of a batch; for the words see library.c. The result is the number of states without results,
    because a divisor is small, loops are open, or results are not finite; -1 if shapes disagree. */

@@ -16,6 +16,7 @@ import pytest
 from benchmarks.exported import states_near
 from questions import arrays
 from representative_models import OTHER_MODELS
+from scipy.spatial.transform import Rotation
 
 import kic
 from kic.errors import KernelLibraryWarning
@@ -174,6 +175,36 @@ def test_gears_that_do_not_mesh_are_refused(name: str, moves: dict, open_joint: 
     assert str(found.value) == str(known.value)
 
 
+def test_recorded_near_a_singular_configuration() -> None:
+    """The code answers no state at which the kernels would choose other pivots, or refuse the coordinates."""
+    m = kic.load("four-bar")
+    dead = 0.8031488053868653  # crank angle at which the coupler is in line, so that D cannot drive
+    for question in ("inverse_dynamics", "forward_dynamics", "dynamics"):
+        f = evaluator(m, question, wrt="D")
+        g = f.specialize(near=m.at({"A": dead + 1e-9}))
+        state, given = m.at({"A": dead + 1e-11}).state.copy(), [r[0] for r in motions(f, 1)]
+        for e in (f, g):
+            with pytest.raises(kic.SingularError, match="D cannot drive"):
+                e(state, *given)
+        state = m.at({"A": dead + 0.5}).state.copy()
+        assert difference(g(state, *given), f(state, *given), 1) < 1e-12
+
+
+@pytest.mark.parametrize("question", ["inverse_dynamics", "forward_dynamics", "dynamics"])
+def test_gimbal_lock_is_refused(question: str) -> None:
+    hand = kic.Body("hand", mass=1.0, com=(0.1, 0.2, 0.3), inertia=((0.1, 0, 0), (0, 0.2, 0), (0, 0, 0.25)))
+    m = kic.Mechanism(
+        "ball", bodies=[hand], joints=[kic.Joint("S", "spherical", ("ground", "hand"), (0, 0, 0))]
+    )
+    f = evaluator(m, question, wrt="hand.euler_xyz")
+    near, lock = (m.at({"S": Rotation.from_euler("xyz", [0.3, a, 0.2])}) for a in (1.57, np.pi / 2 - 1e-4))
+    g, given = f.specialize(near=near), [r[0] for r in motions(f, 1)]
+    assert difference(g(near.state, *given), f(near.state, *given), 1) < 1e-11
+    for e in (f, g):
+        with pytest.raises(kic.SingularError, match="gimbal lock"):
+            e(lock.state.copy(), *given)
+
+
 def test_arguments_may_receive_the_result() -> None:
     m = kic.load("five-bar")
     f = m.prepare.inverse_dynamics()
@@ -306,7 +337,7 @@ def test_generated_code_is_clean(tmp_path) -> None:
     """No undefined behaviour, and no access out of bounds, with arrays of exact length."""
     m = kic.load("five-bar")
     program = m.prepare.forward_dynamics()._program  # type: ignore[attr-defined]
-    (tmp_path / "evaluate.h").write_text(specialize._text(specialize._trace(program, m.at().state), 1))
+    (tmp_path / "evaluate.h").write_text(specialize._text(*specialize._trace(program, m.at().state), 1))
     state = ", ".join(map(repr, m.at().state.tolist()))
     (tmp_path / "main.c").write_text(
         f"""\
