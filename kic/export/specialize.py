@@ -158,16 +158,18 @@ class SpecializedProgram(Program):
         return members
 
     def motion_function(self, width: int) -> Callable[..., Any]:
-        """Return the function that runs the machine code for one real state along a motion."""
+        """Return the function that runs the machine code for one real state or a small batch."""
         general = super().motion_function(width)
         if width != self._result_width or not self.is_compiled:
             return general
         kernel, empty = self._kernel, np.empty
 
-        def run(state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None) -> Any:
+        def run(
+            state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None, count: int = 1
+        ) -> Any:
             if out is None:
                 out = empty(width)
-            elif len(out) != width:
+            elif len(out) != count * width:
                 return None
             # it also rejects other types and shapes
             return None if third is not None or kernel(state, qd, second, out) else out

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # approximate cost of a configuration and of each number of its result (µs), for the division among threads
 _CONFIGURATION_US, _NUMBER_US = 0.15, 0.001
+# estimated cost of a small batch (µs), which is one call of a kernel
+_SMALL_US = 200.0
 
 # modules of the kernel entries
 _MODULES = {
@@ -186,6 +188,11 @@ class Query:
         if last is not None:
             self.numbers[end - len(last) : end, : last.shape[1]] += last
         self.scalars: dict[np.dtype, np.ndarray] = {tree.scalar: self.numbers}
+
+    @property
+    def small_max(self) -> int:
+        """Largest size of a small batch."""
+        return int(_SMALL_US / self.cost_us)
 
     def omit_frames(self, rows: Rows) -> None:
         """Mark columns whose frames do not affect any row, so that kernels do not compute them.

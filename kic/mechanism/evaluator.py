@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import copy
 from inspect import Parameter, Signature
@@ -45,6 +46,7 @@ from kic.transfer.program import (
     LAYOUT,
     MotionTerms,
     Numbered,
+    OutputMotion,
     Program,
     Table,
     Transfer,
@@ -67,6 +69,8 @@ MOTIONS = {
 }
 Result = TypeVar("Result")
 _ndarray, _empty = np.ndarray, np.empty
+# largest size of a batch of tables for which arguments of kernels are kept
+_SMALL_MAX = 16
 
 
 class NoResultError(UnknownNameError, AttributeError):
@@ -442,15 +446,16 @@ class Tables(Evaluator[Results]):
         widths = (0 if rows is None else rows.width), dynamics.width
         self._shapes = [(1, width) if width else None for width in widths]
         self._none = _empty((1, 0))
-        # only states of this shape take the hot path
+        # only states of this shape, and small batches of them, take the hot path
         hot = not model.has_complex_step and transfer.is_compiled and not program.cut_joints
         hot = hot and (rows is None or rows.rows is None or not (rows.rows.euler or rows.rows.directed))
         self._one = (self._size,) if hot else None
-        # states and arguments of completed calls; taking and returning is atomic
-        self._spare: list[tuple[np.ndarray, list[Any]]] = []
+        self._small_max = min([_SMALL_MAX, *(query.small_max for query in program.queries)]) if hot else 0
+        # states and arguments of completed calls by size of the batch; taking and returning is atomic
+        self._spare = defaultdict[int, list[tuple[np.ndarray, list[Any]]]](list)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_spare": []}
+        return {**self.__dict__, "_spare": defaultdict(list)}
 
     @property
     def scaling(self) -> Scaling:
@@ -469,18 +474,20 @@ class Tables(Evaluator[Results]):
             if held is None or out._task is not task:
                 message = "`out` must be earlier results of this evaluator, for the same batch."
                 raise InputError(message, key="out")
-        # one real state is the hot path
-        if type(state) is not _ndarray or state.shape != self._one or state.dtype is not REAL:
+        # one real state, or a small batch, is the hot path
+        if type(state) is not _ndarray or state.dtype is not REAL:
+            held = self._general(state, held)
+        elif (shape := state.shape) != self._one and not self._is_small(shape):
             held = self._general(state, held)
         elif held is None:
             held = self._fresh(state)
         else:
             if type(held) is not Results:
-                self._check_out(held, (), REAL)
-            tables, states, calls = held._reuse or self._prepare(held)
-            if tables is not self:
-                self._check_out(held, (), REAL)
-            states[0] = state
+                self._check_out(held, shape[:-1], REAL)
+            tables, given, states, calls = held._reuse or self._prepare(held, shape)
+            if tables is not self or given != shape:
+                self._check_out(held, shape[:-1], REAL)
+            states[:] = state
             for entry, arguments in calls:
                 if entry(*arguments):
                     self._fill(states, held)
@@ -488,12 +495,16 @@ class Tables(Evaluator[Results]):
                 self._refresh(held)
         return held if task is None else task(held, out, *motion)
 
-    def _prepare(self, out: Results) -> tuple[Any, ...]:
-        """Prepare the in-place evaluation of one real state in earlier results."""
-        if out._tables is not self or out._batch:
-            self._check_out(out, (), REAL)
-        states = _empty((1, self._size))
-        out._reuse = self, states, self.calls(out, states)
+    def _is_small(self, shape: tuple[int, ...]) -> bool:
+        """Return True for the shape of a small batch (B, S) of states."""
+        return len(shape) == 2 and 0 < shape[0] <= self._small_max and shape[1:] == self._one
+
+    def _prepare(self, out: Results, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """Prepare the in-place evaluation of real states of a shape in earlier results."""
+        if out._tables is not self or out._batch != shape[:-1] or out._rows.dtype != REAL:
+            self._check_out(out, shape[:-1], REAL)
+        states = _empty((*shape[:-1], self._size) if len(shape) > 1 else (1, self._size))
+        out._reuse = self, shape, states, self.calls(out, states)
         return out._reuse
 
     def _general(self, state: Any, out: Any) -> Results:
@@ -628,9 +639,9 @@ class Tables(Evaluator[Results]):
                 np.copyto(held, self._part(out, name))
 
     def calls(self, out: Results, states: np.ndarray) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return kernel entries and arguments that fill results for one real state.
+        """Return kernel entries and arguments that fill results for real states.
 
-        An entry returns a nonzero number if `_fill` must evaluate the state instead.
+        An entry returns a nonzero number if `_fill` must evaluate the states instead.
         """
         return self._program.calls(self._table(out), states)
 
@@ -644,15 +655,23 @@ class Tables(Evaluator[Results]):
         return found
 
     def _fresh(self, state: np.ndarray) -> Results:
-        """Return results for one real state."""
+        """Return results for one real state or a small batch."""
         of_rows, of_model = self._shapes
-        rows = _empty(of_rows) if of_rows else self._none
-        model = _empty(of_model) if of_model else self._none
-        out = self.results((), rows, model, plain=True)
+        batch = state.shape[:-1]
+        if batch:
+            (count,) = batch
+            rows = _empty((count, of_rows[1] if of_rows else 0))
+            model = _empty((count, of_model[1] if of_model else 0))
+        else:
+            count = 1
+            rows = _empty(of_rows) if of_rows else self._none
+            model = _empty(of_model) if of_model else self._none
+        out = self.results(batch, rows, model, plain=True)
+        spare = self._spare[count]
         try:
-            states, calls = mine = self._spare.pop()
+            states, calls = mine = spare.pop()
         except IndexError:
-            states = _empty((1, self._size))
+            states = _empty((count, self._size))
             # with the indices of the two result arrays among the arguments
             calls = [
                 (
@@ -664,7 +683,7 @@ class Tables(Evaluator[Results]):
                 for entry, arguments in self.calls(out, states)
             ]
             mine = states, calls
-        states[0] = state
+        states[:] = state
         for entry, arguments, k, j in calls:
             if k is not None:
                 arguments[k] = rows
@@ -677,7 +696,7 @@ class Tables(Evaluator[Results]):
                 arguments[k] = None
             if j is not None:
                 arguments[j] = None
-        self._spare.append(mine)
+        spare.append(mine)
         return out
 
     def _fill(self, states: np.ndarray, out: Results) -> None:
@@ -762,12 +781,13 @@ class Motions(Evaluator[Any]):
             want |= lay.WANT_FORWARD if question == "forward_dynamics" else 0
             self._program = model.program(wrt, want=want, along=True)
             self._transfer = self._program.transfer
-        # functions of one real state, made on first use
+        # function of one real state, made on first use, and the largest size of a batch for it
         self._one: Any = None
+        self._small_max = 0
         self._terms_of_one: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_one": None, "_terms_of_one": None}
+        return {**self.__dict__, "_one": None, "_small_max": 0, "_terms_of_one": None}
 
     def __call__(  # type: ignore[override]
         self,
@@ -791,10 +811,13 @@ class Motions(Evaluator[Any]):
         if one is None:
             self._one = one = self._function()
         try:
-            made = one(state, out, qd, second, third)
+            if state.ndim == 1:
+                made = one(state, out, qd, second, third)
+            else:
+                made = self._small(one, state, qd, second, third)
             if made is not None:
                 return made if out is None or made is out else stored(made, out)
-        except Exception:  # batches, other scalars
+        except Exception:  # other scalars, lists
             pass
         states, rates, given = self._members(state, self._given(qd, second, third))
         if self._of:
@@ -813,12 +836,38 @@ class Motions(Evaluator[Any]):
         return motion
 
     def _function(self) -> Any:
-        """Return the function of one real state."""
+        """Return the function of one real state, and set the largest size of a batch for it."""
         if self._of:
+            self._small_max = self._model.rows(self._of, 3).small_max
             return output_motion_function(self._model, self._transfer, self._of)
+        program = self._program if self._regressor is None else self._regressor.program
+        self._small_max = 0 if program is None else program.queries[0].small_max
         if self._regressor is not None:
             return self._regressor.function()
         return self._program.motion_function(self._transfer.size)
+
+    def _small(self, one: Any, state: Any, qd: Any, second: Any, third: Any) -> Any:
+        """Return the results of the function of one state for a small batch (B, S); None for other batches."""
+        count, size = len(state), self._transfer.size
+        shape = count, size
+        if not 0 < count <= self._small_max or state.shape != (count, self._model.tree.state_size):
+            return None
+        flat = [state.reshape(-1)]
+        for a in (qd, second, third):
+            if a is None:
+                flat.append(a)
+            elif a.shape == shape:
+                flat.append(a.reshape(-1))
+            else:
+                return None
+        state, *motion = flat
+        if self._of:
+            T = one(state, None, *motion, count)
+            return None if T is None else OutputMotion(*T.swapaxes(0, 1))
+        if self._regressor is not None:
+            return one(state, None, *motion, count)
+        T = one(state, _empty(count * size), *motion, count)
+        return None if T is None else T.reshape(shape)
 
     def _members(self, state: Any, motion: tuple[Any, ...]) -> tuple[Any, Any, dict[str, Any]]:
         """Return states (B, S), motions (B, m), and the batch, the mask and the indices of their members."""

@@ -125,21 +125,30 @@ class RegressorQuestion:
         return np.stack(list(table.values())), self.parameters.chosen(np.array(places, np.intp))
 
     def function(self) -> Callable[..., np.ndarray | None]:
-        """Return the function of one real state; it returns None if `matrix` must be called instead."""
+        """Return the function of one real state, or of a small batch, as `Program.motion_function` does.
+
+        It returns None if `matrix` must be called instead.
+        """
         program, rows, laws, found = self.program, self.rows, self.laws, self.parameters
         if self.model.has_complex_step or not self.transfer.is_compiled or not self.transfer.size:
             return lambda *_: None
         shape = (len(self.labels), -1)
-        run = None if program is None else program.motion_function(program.width)
+        width = 0 if program is None else program.width
+        run = None if program is None else program.motion_function(width)
 
-        def matrix(state: Any, _: Any, qd: Any = None, qdd: Any = None, more: Any = None) -> Any:
+        def matrix(
+            state: Any, _: Any, qd: Any = None, qdd: Any = None, more: Any = None, count: int = 0
+        ) -> Any:
             parts = []
             if run is not None:
-                T = run(state, None, qd, qdd, more)
+                new = np.empty(count * width) if count else None
+                T = run(state, new, qd, qdd, more, count or 1)
                 if T is None:
                     return None
-                parts.append(T.reshape(shape))
+                parts.append(T.reshape((count, *shape) if count else shape))
             if rows is not None and laws is not None:
+                if count:
+                    return None
                 table = rows.table(1, state.dtype)
                 if state.ndim > 1 or rows.launch(table, state[None], rows.applied, rows.transfer.choice):
                     return None

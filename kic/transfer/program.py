@@ -864,11 +864,12 @@ class Program:
         return terms_along(out.model, v)
 
     def motion_function(self, width: int) -> Callable[..., Any]:
-        """Return the function that runs the kernel for one real state along a motion.
+        """Return the function that runs the kernel for one real state along a motion, or a small batch.
 
         Its arguments are the state, an array (`width`,) for the result or None for a new one, two rates, and
         q⃛ for third-order series. It returns the result, or None if the kernel writes none. It accepts
         only contiguous one-dimensional arrays of float64, and returns None or raises a TypeError for others.
+        Those of a batch of `count` are flat, with an array for the result, and must have the right lengths.
         """
         transfer, query, size = self.transfer, self.queries[0], self.transfer.size
         model, applied, choice = self.model, self.applied, transfer.choice
@@ -884,10 +885,12 @@ class Program:
         free: list[Any] = []
         take, give, shape = free.pop, free.append, (2, transfer.tree.size)
 
-        def run(state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None) -> Any:
+        def run(
+            state: Any, out: Any, qd: Any = None, second: Any = None, third: Any = None, count: int = 1
+        ) -> Any:
             if out is None:
                 T = _empty(width)
-            elif len(out) == width:
+            elif len(out) == count * width:
                 T = out
             else:
                 return None
@@ -937,11 +940,11 @@ class OutputMotion(NamedTuple):
 def output_motion_function(
     model: CompiledModel, transfer: Transfer, names: tuple[str, ...]
 ) -> Callable[..., Any]:
-    """Return a fast version of `output_motion` for one real state (S,) and rates (m,).
+    """Return a fast version of `output_motion` for one real state (S,) and rates (m,), or a small batch.
 
-    Rates are zero if they are None. It accepts only contiguous one-dimensional arrays of float64, and raises
-    a TypeError for others. It returns None if `output_motion` must be called instead. Results are new arrays,
-    not `out`.
+    Rates are zero if they are None. It accepts only contiguous one-dimensional arrays of float64, flat for a
+    batch of `count`, and raises a TypeError for others. It returns None if `output_motion` must be called
+    instead. Results are new arrays, not `out`; those of a batch are one array (count, 4, P).
     """
     query, tree, size = model.rows(names, 3), transfer.tree, transfer.size
     rows, mobile = query.layout.rows, tree.size
@@ -957,16 +960,22 @@ def output_motion_function(
         program = Program(transfer, order=3, want=lay.WANT_SERIES, along=True, model=model)
         series = program.motion_function(program.width)
     plain = series is None and np.array_equal(A, unit)
-    rest, given = np.zeros(size), (tree.reference_state[0], *np.zeros((3, mobile)))
+    zeros, given = np.zeros(size), (tree.reference_state[0], *np.zeros((3, mobile)))
     given = *given, _empty(places), _empty(4 * height)
     entry = compiled(kernel("output_motion"), plan, numbers, *given)
     free: list[tuple[np.ndarray, ...]] = []
     take, give = free.pop, free.append
 
-    def run(state: Any, out: Any, qd: Any = None, qdd: Any = None, qddd: Any = None) -> Any:
+    def run(
+        state: Any, out: Any, qd: Any = None, qdd: Any = None, qddd: Any = None, count: int = 0
+    ) -> Any:
+        batch, count = count, count or 1
+        rest = zeros if count == 1 else np.zeros(count * size)
         qd, qdd = rest if qd is None else qd, rest if qdd is None else qdd
         qddd = rest if qddd is None else qddd
         if not type(state) is type(qd) is type(qdd) is type(qddd) is _ndarray:
+            return None
+        if not plain and not all(a.shape == (count * size,) and a.dtype is REAL for a in (qd, qdd, qddd)):
             return None
         try:
             mine = take()
@@ -974,20 +983,26 @@ def output_motion_function(
             φ = _empty(size + 3 * mobile)
             mine = _empty(places), φ, *φ[size:].reshape(3, mobile)
         scratch, φ, *orders = mine
-        left, T = 0, _empty(4 * height)
+        left, T = 0, _empty(count * 4 * height)
         first, second, third = (qd, qdd, qddd) if plain else orders
-        if series is not None:
-            left = len(qddd) - size or series(state, φ, qd, qdd, qddd) is None
+        if series is not None and count == 1:
+            left = series(state, φ, qd, qdd, qddd) is None
+        elif series is not None:
+            φ = _empty(count * len(φ))
+            left = series(state, φ, qd, qdd, qddd, count) is None
+            orders = φ.reshape(count, -1)[:, size:].reshape(count, 3, mobile).swapaxes(0, 1)
+            first, second, third = (a.ravel() for a in orders)
         elif not plain:
-            if not all(a.shape == (size,) and a.dtype is REAL for a in (qd, qdd, qddd)):
-                return None
             with np.errstate(over="ignore", invalid="ignore"):
                 # one by one, as for batches: products of stacked rates differ by rounding
-                first, second, third = (transfer.tree_rates(state, a[None])[0] for a in (qd, qdd, qddd))
+                given = (a.reshape(count, size) for a in (qd, qdd, qddd))
+                first, second, third = (transfer.tree_rates(state, a).ravel() for a in given)
         left = left or entry(plan, numbers, state, first, second, third, scratch, T)
         give(mine)
         if left:
             return None
+        if batch:
+            return rows.requested(T.reshape(count, 4, height))
         return OutputMotion(*rows.requested(T.reshape(4, height)))
 
     return run

@@ -335,6 +335,44 @@ def test_open_states_are_errors(name: str, question: str) -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("name", [*CLOSED, "free base", "puma560 by its hand", "planar-4r"])
+def test_small_batches_have_the_numbers_of_batches_of_any_shape(name: str, question: str) -> None:
+    """Batches with one axis take the calls of one state, those with two axes all checks."""
+    a = asked_of_evaluator(question, name)
+    f, states, motion = a.f, a.state, [*a.x.values()]
+
+    def compare(found: object, want: object, *member: int) -> None:
+        for (key, x), y in zip(a.numbers(found).items(), a.numbers(want).values(), strict=True):
+            np.testing.assert_array_equal(x, y[member] if member else y[0], key)
+
+    for count in (1, 4):
+        given = [states[:count], *(x[:count] for x in motion)]
+        want, r = f(*(x[None] for x in given)), f(*given)
+        compare(r, want)
+        f(*(x[::-1] for x in given), out=r)  # strided
+        compare(r, f(*(x[None, ::-1] for x in given)))
+        compare(f(*given, out=r), want)
+        for x in given:
+            x.flags.writeable = False
+        compare(f(*map(np.asfortranarray, given)), want)
+        lost = states[:count].copy()
+        lost[-1] = np.nan
+        found = f(lost, *given[1:], out=r)
+        compare(found, f(lost[None], *(x[None] for x in given[1:])))
+        assert any(np.isnan(x[-1]).any() for x in a.numbers(found).values())
+        for k in range(count):
+            compare(f(*(x[k] for x in given)), want, 0, k)
+    with raises(kic.InputError, key="out"):
+        f(*(x[:2] for x in given), out=r)
+    # the numbers of a batch in other shapes
+    for shape in ((-1,), (1, -1), (2, -1)):
+        with pytest.raises(kic.InputError):
+            f(*(x.reshape(shape) for x in given))
+        with pytest.raises(kic.InputError):
+            f(states, *(x.reshape(shape) for x in motion)) if motion else f(states.reshape(shape))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("name", CLOSED)
 def test_rounded_and_unknown_states_are_no_errors(name: str, question: str) -> None:
     a = asked_of_evaluator(question, name)
