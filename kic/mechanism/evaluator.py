@@ -475,9 +475,9 @@ class Tables(Evaluator[Results]):
                 message = "`out` must be earlier results of this evaluator, for the same batch."
                 raise InputError(message, key="out")
         # one real state, or a small batch, is the hot path
-        if type(state) is not _ndarray or state.dtype is not REAL:
-            held = self._general(state, held)
-        elif (shape := state.shape) != self._one and not self._is_small(shape):
+        shape = getattr(state, "shape", None)
+        plain = type(state) is _ndarray and state.dtype is REAL
+        if not plain or (shape != self._one and not self._is_small(shape)):
             held = self._general(state, held)
         elif held is None:
             held = self._fresh(state)
@@ -847,7 +847,7 @@ class Motions(Evaluator[Any]):
         return self._program.motion_function(self._transfer.size)
 
     def _small(self, one: Any, state: Any, qd: Any, second: Any, third: Any) -> Any:
-        """Return the results of the function of one state for a small batch (B, S); None for other batches."""
+        """Return the results of the function `one` for a small batch (B, S); None for other batches."""
         count, size = len(state), self._transfer.size
         shape = count, size
         if not 0 < count <= self._small_max or state.shape != (count, self._model.tree.state_size):

@@ -966,9 +966,7 @@ def output_motion_function(
     free: list[tuple[np.ndarray, ...]] = []
     take, give = free.pop, free.append
 
-    def run(
-        state: Any, out: Any, qd: Any = None, qdd: Any = None, qddd: Any = None, count: int = 0
-    ) -> Any:
+    def run(state: Any, out: Any, qd: Any = None, qdd: Any = None, qddd: Any = None, count: int = 0) -> Any:
         batch, count = count, count or 1
         rest = zeros if count == 1 else np.zeros(count * size)
         qd, qdd = rest if qd is None else qd, rest if qdd is None else qdd
