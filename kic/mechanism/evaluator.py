@@ -475,7 +475,7 @@ class Tables(Evaluator[Results]):
                 message = "`out` must be earlier results of this evaluator, for the same batch."
                 raise InputError(message, key="out")
         # one real state, or a small batch, is the hot path
-        shape = getattr(state, "shape", None)
+        shape: Any = getattr(state, "shape", None)
         plain = type(state) is _ndarray and state.dtype is REAL
         if not plain or (shape != self._one and not self._is_small(shape)):
             held = self._general(state, held)

@@ -988,8 +988,8 @@ def output_motion_function(
         elif series is not None:
             φ = _empty(count * len(φ))
             left = series(state, φ, qd, qdd, qddd, count) is None
-            orders = φ.reshape(count, -1)[:, size:].reshape(count, 3, mobile).swapaxes(0, 1)
-            first, second, third = (a.ravel() for a in orders)
+            of_tree = φ.reshape(count, -1)[:, size:].reshape(count, 3, mobile)
+            first, second, third = (of_tree[:, k].ravel() for k in range(3))
         elif not plain:
             with np.errstate(over="ignore", invalid="ignore"):
                 # one by one, as for batches: products of stacked rates differ by rounding

@@ -30,7 +30,19 @@ FIRST_TRIED, GROWTH = 1, 8
 
 
 class GridContinuation:
-    """Closed configurations of the cells of a grid: `states` (cells, S), or `reasons` for their absence."""
+    """Closed configurations of the cells of a grid.
+
+    Attributes
+    ----------
+    states : (cells, S) ndarray
+        Their states, or NaN.
+    ok : (cells,) ndarray
+        Mask of the cells that have a configuration.
+    done : (cells,) ndarray
+        Mask of the cells that were tried, or cannot have a configuration.
+    reasons : list of str
+        Reason for each cell without a configuration.
+    """
 
     def __init__(self, model: CompiledModel, grid: Grid, targets: Targets, limits: MotionLimits) -> None:
         self.model, self.grid, self.limits = model, grid, limits
@@ -39,11 +51,7 @@ class GridContinuation:
         self.reasons = [str(why) for why in np.broadcast_to(targets.impossible, grid.size)]
         self._possible = np.array([not why for why in self.reasons], dtype=bool)
         self.done = ~self._possible
-
-    @property
-    def ok(self) -> np.ndarray:
-        """Mask (cells,) of the cells that have a configuration."""
-        return np.isfinite(self.states).all(axis=1)
+        self.ok = np.zeros(grid.size, dtype=bool)
 
     def run(
         self, near: Configuration | None, continue_cells: Continue, report: Callable[[float], None]
@@ -82,10 +90,11 @@ class GridContinuation:
     def _store(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
         """Store the results of the given cells."""
         over = [self.limits.reason(violation) for violation in self.limits.violations(states)]
-        for cell, state, reason, limit in zip(cells.tolist(), states, reasons, over, strict=True):
-            self.reasons[cell] = reason or limit
-            if not self.reasons[cell]:
-                self.states[cell] = state
+        why = [reason or limit for reason, limit in zip(reasons, over, strict=True)]
+        for cell, reason in zip(cells.tolist(), why, strict=True):
+            self.reasons[cell] = reason
+        closed = ~np.array(why, dtype=bool) & np.isfinite(states).all(axis=1)
+        self.states[cells[closed]], self.ok[cells[closed]] = states[closed], True
         self.done[cells] = True
 
     def set(self, states: np.ndarray) -> None:
@@ -117,7 +126,7 @@ class GridContinuation:
             if reached.size:
                 # the remaining cells of this round are closed from neighbours
                 rest = np.delete(cells, reached[0])
-                self.states[rest], self.done[rest] = np.nan, False
+                self.states[rest], self.ok[rest], self.done[rest] = np.nan, False, False
                 for cell in rest:
                     self.reasons[cell] = ""
                 return int(cells[reached[0]])
