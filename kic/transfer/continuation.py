@@ -116,14 +116,19 @@ def placed(closure: Closure, start: np.ndarray, target: np.ndarray) -> np.ndarra
 
 
 def continue_to(
-    closure: Closure, start: np.ndarray, target: np.ndarray, want_reasons: bool = True
+    closure: Closure,
+    start: np.ndarray,
+    target: np.ndarray,
+    want_reasons: bool = True,
+    sought_max: int = SOUGHT_MAX,
 ) -> Outcome:
     """Continue closed states (B, S) to targets (B, P) of the chosen rows, on their branch.
 
-    Without `want_reasons` all failed members have the same reason.
+    Without `want_reasons` all failed members have the same reason. Around singular starts of `sought_max`
+    members, other starts are tried for their reasons.
     """
     states, share = closure.track(start, target, tries=TRIES_MAX)
-    return continue_from(closure, start, target, states, share, want_reasons)
+    return continue_from(closure, start, target, states, share, want_reasons, sought_max)
 
 
 def continue_from(
@@ -133,6 +138,7 @@ def continue_from(
     states: np.ndarray,
     share: np.ndarray,
     want_reasons: bool,
+    sought_max: int = SOUGHT_MAX,
 ) -> Outcome:
     """Continue the results of `Closure.track`, states (B, S) after a share (B,) of their paths."""
     reasons = [""] * len(start)
@@ -153,7 +159,9 @@ def continue_from(
                 (states[b],), (share[b],) = closure.track(start[[b]], target[[b]], tries=TRIES_MAX)
     far = np.array([b for b in far.tolist() if share[b] < 1 and not reasons[b]], dtype=np.intp)
     if far.size:
-        rest = _continue_in_steps(closure, start[far], target[far], states[far], share[far], want_reasons)
+        rest = _continue_in_steps(
+            closure, start[far], target[far], states[far], share[far], want_reasons, sought_max
+        )
         states[far], share[far] = rest.states, rest.share
         for b, why in zip(far.tolist(), rest.reasons, strict=True):
             reasons[b] = why
@@ -257,6 +265,7 @@ def _continue_in_steps(
     states: np.ndarray,
     share: np.ndarray,
     want_reasons: bool,
+    sought_max: int,
 ) -> Outcome:
     """Continue members from states (B, S) after a share (B,) of their paths, by predictor–corrector steps."""
     t, goal = closure.transfer, closure.goal(target)
@@ -315,23 +324,26 @@ def _continue_in_steps(
         step[k] = np.where(good, 2 * length, np.where(whole, step[k], length / 2))
         going[k] = (share[k] < 1) & (step[k] >= CONTINUATION_STEP_MIN)
     unfinished[going] = CONTINUATION_STEPS_MAX
-    reasons, sought = [""] * len(start), 0
-    for b in np.flatnonzero(share < 1):
-        here, completed = slice(b, b + 1), float(share[b])
-        if not want_reasons:
-            reasons[b] = NO_REASON
-        elif regular[b] and too_long[b]:
-            most = CONTINUATION_STEPS_MAX * TURN_MAX
-            reasons[b] = f"its path is too long: a joint turns by {turn[b]:.3g} rad, more than {most:g} rad"
-        elif unfinished[b]:
-            reasons[b] = f"its path is too long: {100 * completed:.3g} % of it took {unfinished[b]} steps"
-        else:
-            reasons[b] = _failure_reason(
-                closure, start[here], states[here], goal[here], completed, bool(regular[b])
-            )
-            if not regular[b] and sought < SOUGHT_MAX:
-                sought += 1
-                reasons[b] = _out_of_reach_reason(closure, start[here], goal[here]) + reasons[b]
+    reasons, ended = [NO_REASON if part < 1 else "" for part in share], np.empty(0, dtype=np.intp)
+    if want_reasons:
+        long = (share < 1) & ((regular & too_long) | (unfinished > 0))
+        for b in np.flatnonzero(long):
+            reasons[b] = f"its path is too long: {100 * share[b]:.3g} % of it took {unfinished[b]} steps"
+            if regular[b] and too_long[b]:
+                most = CONTINUATION_STEPS_MAX * TURN_MAX
+                reasons[b] = (
+                    f"its path is too long: a joint turns by {turn[b]:.3g} rad, more than {most:g} rad"
+                )
+        ended = np.flatnonzero((share < 1) & ~long)
+    elsewhere = closure.failure_reasons(*closure.newton(states[ended], goal[ended])) if ended.size else []
+    sought = ended[~regular[ended]][:sought_max]
+    for b, why in zip(ended, elsewhere, strict=True):
+        here = slice(b, b + 1)
+        reasons[b] = _failure_reason(
+            closure, start[here], states[here], goal[here], float(share[b]), bool(regular[b]), why
+        )
+        if b in sought:
+            reasons[b] = _out_of_reach_reason(closure, start[here], goal[here]) + reasons[b]
     return Outcome(states, reasons, share)
 
 
@@ -410,6 +422,18 @@ class _Predictor:
         The curve is the prediction plus a cubic term that makes it end in the state found. Its intervals have
         a node in the middle, and are tested like the chords of `kernels.newton`.
         """
+        longest = np.abs(part[:, None] * self.first[some]).max(axis=1, initial=0.0)
+        chords = np.minimum(CHORDS_MAX, 1 + (longest / CHORD_LENGTH).astype(int))
+        good = np.zeros(len(some), dtype=bool)
+        for count in np.unique(chords):  # the proof of a member does not depend on others
+            k = np.flatnonzero(chords == count)
+            good[k] = self._certified(some[k], part[k], predicted[k], found[k], int(count))
+        return good
+
+    def _certified(
+        self, some: np.ndarray, part: np.ndarray, predicted: np.ndarray, found: np.ndarray, chords: int
+    ) -> np.ndarray:
+        """Return the mask of `certified` for a number of chords."""
         closure, t, count = self.closure, self.closure.transfer, len(some)
         own = _Predictor.__new__(_Predictor)
         own.closure, own.states, own.goal = closure, self.states[some], self.goal[some]
@@ -417,8 +441,6 @@ class _Predictor:
         own.about = [about[some] for about in self.about]
         own.first, own.second = self.first[some], self.second[some]
         off = difference(t.tree, predicted, found) / t.column_scale
-        longest = float(np.abs(part[:, None] * own.first).max(initial=0.0))
-        chords = min(CHORDS_MAX, 1 + int(longest / CHORD_LENGTH))
         nodes, aims = [own.states], [own.here]
         steps = [np.zeros((count, t.tree.size))]
         for k in range(1, 2 * chords + 1):
@@ -445,11 +467,18 @@ def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _failure_reason(
-    closure: Closure, start: np.ndarray, reached: np.ndarray, goal: np.ndarray, share: float, regular: bool
+    closure: Closure,
+    start: np.ndarray,
+    reached: np.ndarray,
+    goal: np.ndarray,
+    share: float,
+    regular: bool,
+    elsewhere: str,
 ) -> str:
-    """Return the reason why one member did not reach its goal, with the last values on its path."""
-    tried, residual = closure.newton(reached, goal)
-    elsewhere = closure.failure_reasons(tried, residual)[0]
+    """Return the reason why one member did not reach its goal, with the last values on its path.
+
+    `elsewhere` is the reason why Newton's method, begun there, does not reach it either; '' if it does.
+    """
     if "wrong way" in elsewhere:
         return elsewhere
     if not regular:

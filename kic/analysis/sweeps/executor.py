@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ _INSTALL = (
 class ParallelMap:
     """Runner of jobs of at most `chunk` members, on an executor, or serially if `executor` is None.
 
-    `shared` is the first argument of all jobs. It is pickled once, and unpickled once in each worker process.
+    Results must not depend on the division into jobs, which depends on the number of workers. `shared` is the first argument of all jobs. It is pickled once, and unpickled once in each worker process.
     """
 
     def __init__(self, shared: Any, executor: Any, chunk: int) -> None:
@@ -36,9 +37,13 @@ class ParallelMap:
             is_script = hasattr(sys.modules["__main__"], "__file__")
             self._shared = pickled(shared, is_script and isinstance(executor, ProcessPoolExecutor))
 
-    def chunks(self, count: int) -> list[slice]:
-        """Return slices of at most `chunk` members."""
-        return [slice(a, min(a + self.chunk, count)) for a in range(0, count, self.chunk)]
+    def chunks(self, count: int, least: int) -> list[slice]:
+        """Return slices of at most `chunk` members, about as many as workers if they have at least `least`."""
+        size = self.chunk
+        if self.executor is not None:
+            workers = getattr(self.executor, "_max_workers", None) or os.cpu_count() or 1
+            size = min(size, max(least, -(-count // workers)))
+        return [slice(a, min(a + size, count)) for a in range(0, count, size)]
 
     def run(self, func: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Yield number and result of each job ``func(shared, *job)`` in order of completion."""

@@ -40,16 +40,16 @@ class GridContinuation:
         Mask of the cells that have a configuration.
     done : (cells,) ndarray
         Mask of the cells that were tried, or cannot have a configuration.
-    reasons : list of str
-        Reason for each cell without a configuration.
+    reasons : (cells,) ndarray of str
+        Reason for each cell without a configuration; '' for others.
     """
 
     def __init__(self, model: CompiledModel, grid: Grid, targets: Targets, limits: MotionLimits) -> None:
         self.model, self.grid, self.limits = model, grid, limits
         self.values = targets.values.reshape(grid.size, -1)
         self.states = np.full((grid.size, model.tree.state_size), np.nan)
-        self.reasons = [str(why) for why in np.broadcast_to(targets.impossible, grid.size)]
-        self._possible = np.array([not why for why in self.reasons], dtype=bool)
+        self.reasons = np.array(np.broadcast_to(targets.impossible, grid.size), dtype=object)
+        self._possible = self.reasons == ""
         self.done = ~self._possible
         self.ok = np.zeros(grid.size, dtype=bool)
 
@@ -82,18 +82,18 @@ class GridContinuation:
             starts = self.states[neighbours[cells, direction]]
             self._store(cells, *continue_cells(starts, self.values[cells], step))
             new = cells[self.ok[cells]]
-            report(self.done.mean())
-        for cell in np.flatnonzero(~self.done):
-            self.reasons[cell] = "no path over cells of the grid connects it to the start on this branch"
+            report(np.count_nonzero(self.done) / self.grid.size)
+        self.reasons[~self.done] = "no path over cells of the grid connects it to the start on this branch"
         self.done[:] = True
 
     def _store(self, cells: np.ndarray, states: np.ndarray, reasons: list[str]) -> None:
         """Store the results of the given cells."""
-        over = [self.limits.reason(violation) for violation in self.limits.violations(states)]
-        why = [reason or limit for reason, limit in zip(reasons, over, strict=True)]
-        for cell, reason in zip(cells.tolist(), why, strict=True):
-            self.reasons[cell] = reason
-        closed = ~np.array(why, dtype=bool) & np.isfinite(states).all(axis=1)
+        why = np.array(reasons, dtype=object)
+        if self.limits.bounds:
+            for k, violation in enumerate(self.limits.violations(states)):
+                why[k] = why[k] or self.limits.reason(violation)
+        self.reasons[cells] = why
+        closed = (why == "") & np.isfinite(states).all(axis=1)
         self.states[cells[closed]], self.ok[cells[closed]] = states[closed], True
         self.done[cells] = True
 
@@ -127,8 +127,7 @@ class GridContinuation:
                 # the remaining cells of this round are closed from neighbours
                 rest = np.delete(cells, reached[0])
                 self.states[rest], self.ok[rest], self.done[rest] = np.nan, False, False
-                for cell in rest:
-                    self.reasons[cell] = ""
+                self.reasons[rest] = ""
                 return int(cells[reached[0]])
         why = next((self.reasons[k] for k in order[:1]), next(iter(self.reasons)))
         raise ConfigurationError(

@@ -54,13 +54,16 @@ class SweepProblem:
         return model_of(self.mechanism).closure(self.names, self.held)
 
     def continue_cells(
-        self, start: np.ndarray, target: np.ndarray, step: bool
+        self, start: np.ndarray, target: np.ndarray, step: bool, sought_max: int
     ) -> tuple[np.ndarray, list[str]]:
-        """Return closed states (B, S) at targets (B, P), in one step or several, and failure reasons."""
+        """Return closed states (B, S) at targets (B, P), in one step or several, and failure reasons.
+
+        For `sought_max` see `continue_to`.
+        """
         if step:
             states, share = self._closure.track(start, target)
             return states, ["" if done == 1 else "not in one step" for done in share]
-        outcome = continue_to(self._closure, start, target)
+        outcome = continue_to(self._closure, start, target, sought_max=sought_max)
         return outcome.states, outcome.reasons
 
     def evaluate(self, states: np.ndarray) -> CellResult:

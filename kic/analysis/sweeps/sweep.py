@@ -25,10 +25,12 @@ from kic.mechanism.mechanism import Mechanism
 from kic.mechanism.position import initial_states
 from kic.numerics.arguments import entries, integer, is_function, mapping
 from kic.numerics.progress import Bar
+from kic.transfer.continuation import SOUGHT_MAX
 from kic.transfer.limits import Limits, MotionLimits
 
-# default number of cells in a job
-CHUNK = 1024
+# default largest number of cells in a job, and smallest numbers if there are many workers: of cells that are
+# closed in several steps, and of others, so that a job takes longer than sending it
+CHUNK, STEPS_LEAST, LEAST = 1024, 16, 256
 # note on errors of other libraries
 _NOTE = "The attribute `sweep` of this error has the results so far."
 # reason for cells that an interrupt or an error left
@@ -81,7 +83,7 @@ def sweep(
         metrics of `kic.metrics`, or names. If cloudpickle is installed, as with Dask, lambdas and
         functions of the session are sent too. By default the sweep runs serially in this process.
     chunk : int, optional
-        Number of cells in a job, 1024 by default.
+        Largest number of cells in a job, 1024 by default.
     progress : bool, optional
         Show a progress bar on stderr; by default if stderr is a terminal and the sweep is long.
     units : dict of str to str, optional
@@ -190,18 +192,20 @@ class _Job:
         else:
             self.cells.run(near, self._continue, lambda share: self.bar.show(share / 2))
         reached = np.flatnonzero(self.cells.ok)
-        pieces = [reached[piece] for piece in self.workers.chunks(len(reached))]
+        pieces = [reached[piece] for piece in self.workers.chunks(len(reached), LEAST)]
         jobs = [(self.cells.states[piece],) for piece in pieces]
         closed_share = 0.0 if direct else 0.5
         for k, computed in self.workers.run(SweepProblem.evaluate, jobs):
             self.parts.append((pieces[k], computed))
             self.evaluated[pieces[k]] = True
-            self.bar.show(closed_share + (1 - closed_share) * self.evaluated.sum() / max(len(reached), 1))
+            share = np.count_nonzero(self.evaluated) / max(len(reached), 1)
+            self.bar.show(closed_share + (1 - closed_share) * share)
 
     def _continue(self, start: np.ndarray, target: np.ndarray, step: bool) -> tuple[np.ndarray, list[str]]:
         """Close cells on the executor."""
-        pieces = self.workers.chunks(len(start))
-        jobs = [(start[p], target[p], step) for p in pieces]
+        pieces = self.workers.chunks(len(start), LEAST if step else STEPS_LEAST)
+        sought_max = SOUGHT_MAX if len(start) <= SOUGHT_MAX else 0
+        jobs = [(start[p], target[p], step, sought_max) for p in pieces]
         states, reasons = np.full(start.shape, np.nan), [""] * len(start)
         for k, (some, why) in self.workers.run(SweepProblem.continue_cells, jobs):
             states[pieces[k]], reasons[pieces[k]] = some, why
@@ -211,7 +215,7 @@ class _Job:
         """Return the results so far."""
         found: dict[tuple[str, str], np.ndarray] = {}
         sides: dict[tuple[str, str], np.ndarray] = {}
-        reasons, shape = np.array(self.cells.reasons, dtype=object), self.grid.shape
+        reasons, shape = self.cells.reasons.copy(), self.grid.shape
         for at, computed in self.parts:
             for some, whole in ((computed.values, found), (computed.sides, sides)):
                 for key, part in some.items():
