@@ -300,13 +300,15 @@ class Closure:
                 )
         return f"out of reach by {left * t.length:.3g} {t.tree.description.units.length}"
 
-    def strained(self, state: np.ndarray) -> str:
-        """Return text if redundant conditions of a closed state (S,) are near their tolerance, else ''."""
+    def strained(self, values: np.ndarray, G: np.ndarray) -> str:
+        """Return text if redundant conditions are near their tolerance, else ''.
+
+        `values` (P,) and `G` (P, M) are those of the rows at a closed state.
+        """
         t = self.transfer
-        values, G = self.rows(state[None])
-        closing = values[0, t.size :]
+        closing = values[t.size :]
         if t.tolerance:
-            gap = np.linalg.norm(closing * (1 - self._kept(G)[0, t.size :]))
+            gap = np.linalg.norm(closing * (1 - self._kept(G[None])[0, t.size :]))
             allowed, said = t.tolerance, f"closure_tolerance = {t.tolerance:g} allows"
         else:
             gap, allowed = np.linalg.norm(closing), self.limit

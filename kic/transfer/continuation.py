@@ -271,8 +271,8 @@ def _continue_in_steps(
     t, goal = closure.transfer, closure.goal(target)
     states, share, step = states.copy(), share.copy(), 1 - share
     values, G = closure.rows(states)
-    worst = condition_number(G)
-    regular = condition_number(closure.rows(start)[1]) < FOLLOWED_CONDITION_MAX
+    worst, at_start = condition_number(G), closure.rows(start)[1]
+    regular = condition_number(at_start) < FOLLOWED_CONDITION_MAX
     # compiled steps reach closer to a dead centre than the condition at which steps may start here
     going = regular & ((worst < FOLLOWED_CONDITION_MAX) | (share > 0))
     # the rotation of a joint in one step is bounded
@@ -338,12 +338,14 @@ def _continue_in_steps(
     elsewhere = closure.failure_reasons(*closure.newton(states[ended], goal[ended])) if ended.size else []
     sought = ended[~regular[ended]][:sought_max]
     for b, why in zip(ended, elsewhere, strict=True):
-        here = slice(b, b + 1)
-        reasons[b] = _failure_reason(
-            closure, start[here], states[here], goal[here], float(share[b]), bool(regular[b]), why
-        )
+        if "wrong way" in why:
+            reasons[b] = why
+        elif regular[b]:
+            reasons[b] = _stopped_reason(closure, at_start[b], values[b], G[b], goal[b], share[b], why)
+        else:
+            reasons[b] = _undriven_reason(closure, at_start[b])
         if b in sought:
-            reasons[b] = _out_of_reach_reason(closure, start[here], goal[here]) + reasons[b]
+            reasons[b] = _out_of_reach_reason(closure, start[[b]], goal[[b]]) + reasons[b]
     return Outcome(states, reasons, share)
 
 
@@ -466,44 +468,43 @@ def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return vector_from_matrix(np.einsum("bki,bkj->bij", B, A))
 
 
-def _failure_reason(
+def _stopped_reason(
     closure: Closure,
-    start: np.ndarray,
-    reached: np.ndarray,
+    before: np.ndarray,
+    values: np.ndarray,
+    G: np.ndarray,
     goal: np.ndarray,
     share: float,
-    regular: bool,
     elsewhere: str,
 ) -> str:
-    """Return the reason why one member did not reach its goal, with the last values on its path.
+    """Return the reason why one member did not reach its goal (P,), from the rows where its path ends.
 
-    `elsewhere` is the reason why Newton's method, begun there, does not reach it either; '' if it does.
+    `values` (P,) and `G` (P, M) are those of the end, `before` (P, M) is G at the start. `elsewhere` is the
+    reason why Newton's method, begun at the end, does not reach the goal either; '' if it does.
     """
-    if "wrong way" in elsewhere:
-        return elsewhere
-    if not regular:
-        return _undriven_reason(closure, start)
-    strained = closure.strained(reached[0])
+    strained = closure.strained(values, G)
     there = (
         elsewhere or "a configuration with these values is on another branch, which this start does not reach"
     )
     progress = (
-        f"it completed {min(100 * share, 99.99):.4g} % of the path, {_values_reached(closure, reached, goal)}"
+        f"it completed {min(100 * share, 99.99):.4g} % of the path, {_values_reached(closure, values, goal)}"
     )
     if strained and "inconsistent" not in elsewhere:
         return f"{progress}: {strained}"
-    return f"{progress}: {ending(closure, start, reached)}; {there}"
+    return f"{progress}: {ending(closure, before, G)}; {there}"
 
 
-def ending(closure: Closure, start: np.ndarray, reached: np.ndarray) -> str:
-    """Return a description of the configuration `reached` (1, S) at which a path ends."""
+def ending(closure: Closure, before: np.ndarray, G: np.ndarray) -> str:
+    """Return a description of the configuration at which a path ends.
+
+    `G` and `before` (P, M) are the scaled first order of the rows there, and at the start.
+    """
     t = closure.transfer
-    before, here = closure.rows(start)[1][0], closure.rows(reached)[1]
     rank = len(t.independent(before))
-    loops = np.linalg.svd(here[0, t.size :], compute_uv=False)[:rank]
+    loops = np.linalg.svd(G[t.size :], compute_uv=False)[:rank]
     if rank and loops[-1] * DEAD_CENTRE_FACTOR < loops[0]:
         return "several motions of its loops meet there, a constraint singularity"
-    worst = condition_number(here)[0]
+    worst = condition_number(G[None])[0]
     if worst > DEAD_CENTRE_FACTOR:
         return f"a dead centre, where its inputs drive it no further (condition {worst:.0e})"
     return "no step can be certified from there"
@@ -522,9 +523,8 @@ def _out_of_reach_reason(closure: Closure, start: np.ndarray, goal: np.ndarray) 
     return f"{reasons[int(np.argmin(residual))]}, the smallest from {REACH_STARTS} nearby starts; also "
 
 
-def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
-    """Return text on the motions that inputs leave free at a configuration that they cannot drive."""
-    G = closure.rows(states)[1][0]
+def _undriven_reason(closure: Closure, G: np.ndarray) -> str:
+    """Return text on the motions that inputs leave free where they cannot drive it, from rows G (P, M)."""
     if not np.isfinite(G).all():
         return (
             "it starts where a distance among its inputs is zero, or the directions of an angle are parallel"
@@ -538,17 +538,16 @@ def _undriven_reason(closure: Closure, states: np.ndarray) -> str:
     return text.rstrip(". ")
 
 
-def _values_reached(closure: Closure, states: np.ndarray, goal: np.ndarray) -> str:
-    """Return text with the values of the chosen rows at one configuration, and their goals."""
+def _values_reached(closure: Closure, values: np.ndarray, goal: np.ndarray) -> str:
+    """Return text with values (P,) of the chosen rows, and their goals."""
     t = closure.transfer
-    values = closure.rows(states)[0]
-    missing = closure.residual(goal, values)[0] * t.scale
+    missing = closure.residual(goal[None], values[None])[0] * t.scale
     texts = [
-        f"{name} = {values[0, k] * t.scale[k]:.6g} (requested {goal[0, k] * t.scale[k]:.6g})"
+        f"{name} = {values[k] * t.scale[k]:.6g} (requested {goal[k] * t.scale[k]:.6g})"
         for k, name in enumerate(t.labels)
     ]
     for name, first, turn in closure.held:
         offset = f"{np.linalg.norm(missing[first:turn]):.3g} away and " if turn > first else ""
-        about = _turn_between(values[:, turn : turn + 9], goal[:, turn : turn + 9])
+        about = _turn_between(values[turn : turn + 9], goal[turn : turn + 9])
         texts.append(f"{name} {offset}{np.linalg.norm(about):.3g} rad off")
     return "to " + ", ".join(texts[:4]) + (", …" if len(texts) > 4 else "")

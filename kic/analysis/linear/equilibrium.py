@@ -497,7 +497,8 @@ class _Search:
         place = ", ".join(f"{x} = {float(c.value(x)):.6g}" for x in self._valued_coordinates())
         if self.model.is_open_chain:
             return f"no step from {place} decreases the energy"
-        why = ending(self.model.closure(self.transfer.names), flat_states(self.start), flat_states(c))
+        closure = self.model.closure(self.transfer.names)
+        why = ending(closure, *(closure.rows(flat_states(one))[1][0] for one in (self.start, c)))
         return f"the search ended at {place} ({why}), which linearized steps cannot pass"
 
     def _raise_not_found(self, here: _Place, why: str = "") -> NoReturn:

@@ -24,7 +24,8 @@ _INSTALL = (
 class ParallelMap:
     """Runner of jobs of at most `chunk` members, on an executor, or serially if `executor` is None.
 
-    Results must not depend on the division into jobs, which depends on the number of workers. `shared` is the first argument of all jobs. It is pickled once, and unpickled once in each worker process.
+    Results must not depend on the division into jobs, which depends on the number of workers. `shared` is
+    the first argument of all jobs. It is pickled once, and unpickled once in each worker process.
     """
 
     def __init__(self, shared: Any, executor: Any, chunk: int) -> None:
@@ -38,7 +39,7 @@ class ParallelMap:
             self._shared = pickled(shared, is_script and isinstance(executor, ProcessPoolExecutor))
 
     def chunks(self, count: int, least: int) -> list[slice]:
-        """Return slices of at most `chunk` members, about as many as workers if they have at least `least`."""
+        """Return slices of at most `chunk` members: one for each worker, or of `least` members."""
         size = self.chunk
         if self.executor is not None:
             workers = getattr(self.executor, "_max_workers", None) or os.cpu_count() or 1
