@@ -16,6 +16,9 @@ from kic.kinematics.items import CLOSED, Between, Ends, Item, Part, heights, sum
 from kic.kinematics.tree import Tree, ball_axes, frame_axes
 from kic.numerics.linalg import unit
 
+# pairs (j, k) of the products bⱼ·aₖ of the axes of two bodies
+_PAIRS = ((1, 2), (2, 0), (0, 1))
+
 
 def closure_items(tree: Tree, joint: Joint, ends: Ends = CLOSED) -> list[Item]:
     """Return the holonomic constraint rows of a cut joint, which are zero when the loop is closed.
@@ -58,6 +61,22 @@ def relative_axes(tree: Tree, bodies: Iterable[str]) -> list[Item]:
     """
     between = Between(tree, bodies)
     return [between.cosine(a, b) for b in np.eye(3) for a in np.eye(3)]
+
+
+def rotation_items(between: Between, axes: np.ndarray) -> list[Item]:
+    """Return three rows of the rotation of the second body relative to the first, zero in the reference.
+
+    `axes` (3, 3) are orthogonal directions as rows. See `rotation_rows`.
+    """
+    return [between.cosine(axes[k], axes[j]) for j, k in _PAIRS]
+
+
+def rotation_rows(R: np.ndarray) -> np.ndarray:
+    """Return the three rows (..., 3) of rotations (..., 3, 3), which determine rotations of less than 60°.
+
+    They are b₂·a₃, b₃·a₁ and b₁·a₂ with axes aⱼ of the first body, and bⱼ = R aⱼ.
+    """
+    return np.stack([R[..., k, j] for j, k in _PAIRS], axis=-1)
 
 
 def coupling_items(tree: Tree, terms: Iterable[tuple[str, float]], value: float | None = None) -> list[Item]:

@@ -12,11 +12,12 @@ dimensions and distant starts. On a branch its results must pass `Closure.certif
 from __future__ import annotations
 
 from functools import cached_property
+from math import cos
 
 import numpy as np
 
 from kic.kernels import layout as lay
-from kic.kinematics.closure_rows import facing_rows
+from kic.kinematics.closure_rows import facing_rows, rotation_rows
 from kic.kinematics.items import ROOT
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import output_query
@@ -39,6 +40,8 @@ LOOP_DRIFT_RTOL = 1e-9
 # factor of the error of interpolation from the ends and middle of an interval (as in kernels.newton), with a
 # margin for rotating goals
 CUBIC_FACTOR = 0.0081 * 2.25
+# smallest trace of the rotations, of at most 0.8 rad, that three rows determine with a margin
+TURN_TRACE_MIN = 1 + 2 * cos(0.8)
 # rounding error of positions, relative to the largest length
 PLACE_RTOL = 16 * EPS
 
@@ -53,11 +56,18 @@ class Closure:
     held : tuple of (str, int, int)
         Bodies with a pose among the chosen rows: name, index of the first row, and index of the first of the
         nine orientation rows.
+    posed : CoordinateTransfer, optional
+        The same rows with three `rotation_rows` in place of the nine of each orientation.
     """
 
-    def __init__(self, transfer: CoordinateTransfer, held: tuple[tuple[str, int, int], ...] = ()) -> None:
+    def __init__(
+        self,
+        transfer: CoordinateTransfer,
+        held: tuple[tuple[str, int, int], ...] = (),
+        posed: CoordinateTransfer | None = None,
+    ) -> None:
         self.transfer = transfer
-        self.held = held
+        self.held, self._posed = held, posed
         self.turns = tuple(turn for _, _, turn in held)
         tree = transfer.tree
         facing, names = facing_rows(tree)
@@ -103,12 +113,43 @@ class Closure:
         """Return the last closed states (B, S) on the paths to targets, and the completed share (B,).
 
         Every step is certified to stay on its branch (see `kernels.newton`). The rows are chosen at the
-        reference configuration unless `choice` is given. Problems with poses, angles of cut joints or rounded
-        dimensions are not solved: all members stay at their start.
+        reference configuration unless `choice` is given. Problems with angles of cut joints, rounded
+        dimensions or large rotations are not solved: all members stay at their start.
         """
-        if not self.compiled:
+        if self.compiled:
+            return self.transfer.track(start, target, choice, tries)
+        if self._posed is None or self.turned or self.transfer.tolerance or self._posed.choice is None:
             return start.copy(), np.zeros(len(start))
-        return self.transfer.track(start, target, choice, tries)
+        return self._track_poses(self._posed, start, target, tries)
+
+    def _track_poses(
+        self, posed: CoordinateTransfer, start: np.ndarray, target: np.ndarray, tries: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the results of `track` by the rows of `posed`.
+
+        Members stay at their start if they do not arrive, or their rotations from the reference configuration
+        are large.
+        """
+        t, states, share = self.transfer, start.copy(), np.zeros(len(start))
+        drawn = t.values_and_rates(t.tree.reference_state)[0]
+        here = t.values_and_rates(start)[0]
+        near, parts = np.ones(len(start), dtype=bool), [target[:, : self.held[0][1]]]
+        for _, first, turn in self.held:
+            axes = drawn[0, turn : turn + 9].reshape(3, 3)
+            # R[k, j] is the component along axis k of the drawn axes of axis j
+            R, began = (
+                axes @ np.swapaxes(a[:, turn : turn + 9].reshape(-1, 3, 3), 1, 2) for a in (target, here)
+            )
+            near &= np.minimum(*(np.einsum("bkk->b", a) for a in (R, began))) >= TURN_TRACE_MIN
+            parts += [target[:, first:turn], rotation_rows(R)]
+        some = np.flatnonzero(near)
+        if not some.size:
+            return states, share
+        found, done = posed.track(start[some], np.concatenate(parts, axis=1)[some], None, tries)
+        error = self.residual(self.goal(target[some]), self.rows(found)[0])
+        arrived = (done == 1) & (np.linalg.norm(error, axis=1) <= self.limit)
+        states[some[arrived]], share[some[arrived]] = found[arrived], 1.0
+        return states, share
 
     def solve_from(self, start: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """Solve from any states (B, S); return states, residuals (B,) in units of length, and reasons."""

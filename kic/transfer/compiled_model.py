@@ -41,6 +41,7 @@ from kic.transfer.targets import (
     frame_part,
     motion_subspace,
     pose_items,
+    turned_items,
 )
 
 if TYPE_CHECKING:
@@ -383,10 +384,14 @@ class CompiledModel:
         """Return the position problem for values of named rows and poses of bodies, from a cache."""
         found = self._closures.get((names, held))
         if found is None:
-            transfer = self.transfer(names)
+            transfer, posed = self.transfer(names), None
             places = []
             if held:
                 rows, items = len(transfer.labels), list[Item]()
+                turned = [item for one in held for item in turned_items(self.tree, one)]
+                posed = CoordinateTransfer(
+                    self.tree, names, self.length, transfer.tolerance, turned, self.mobility
+                )
                 for one in held:
                     made = pose_items(self.tree, one)
                     places.append((str(one), rows, rows + one.turns_at))
@@ -395,7 +400,7 @@ class CompiledModel:
                 transfer = self._transfer_class(
                     self.tree, names, self.length, transfer.tolerance, items, self.mobility
                 )
-            found = self._closures[names, held] = Closure(transfer, tuple(places))
+            found = self._closures[names, held] = Closure(transfer, tuple(places), posed)
         return found
 
     def check_number(self, names: tuple[str, ...] | None, held: tuple[PoseTarget, ...] = ()) -> None:

@@ -22,6 +22,7 @@ from kic.description.parts import Body, Frame, Joint
 from kic.description.validation import GROUND
 from kic.errors import InputError, short_repr
 from kic.kernels import layout as lay
+from kic.kinematics.closure_rows import rotation_items, rotation_rows
 from kic.kinematics.items import Between, Item, directions_on
 from kic.kinematics.outputs import plain_rows
 from kic.kinematics.queries import Query, output_query
@@ -40,9 +41,6 @@ from kic.transfer.coordinate_transfer import TRIES, CoordinateTransfer
 if TYPE_CHECKING:
     from kic.transfer.compiled_model import CompiledModel
     from kic.transfer.mobility.mobility import Mobility
-
-# pairs (j, k) of the products bⱼ·aₖ
-_PAIRS = ((1, 2), (2, 0), (0, 1))
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,7 @@ class Orientation:
 
     def items(self, tree: Tree) -> list[Item]:
         """Return the rows of rotations from the reference configuration."""
-        between, axes = Between(tree, self.bodies), self.axes.T
-        return [between.cosine(axes[k], axes[j]) for j, k in _PAIRS]
+        return rotation_items(Between(tree, self.bodies), self.axes.T)
 
 
 def orientations_of(tree: Tree, labels: tuple[str, ...], bare: tuple[str, ...]) -> tuple[Orientation, ...]:
@@ -137,7 +134,7 @@ class OrientedTransfer(CoordinateTransfer):
         for one, R in zip(self._orientations, self.rotations(state[None])[0], strict=True):
             second = tree.frame[one.bodies[1]]
             carried = tree.axes(second).T @ one.axes @ R.T  # columns are the first body's axes
-            axes += [carried[:, j] for j, _ in _PAIRS]
+            axes += [carried[:, j] for j in (1, 2, 0)]  # the second axes of `rotation_items`
         return self.own.with_item_vectors(len(self.chosen.source), np.array(axes))
 
     def values_and_rates(
@@ -169,11 +166,6 @@ class OrientedTransfer(CoordinateTransfer):
                 start[one], target[one], choice, tries, self.query_at(start[b])
             )
         return states, share
-
-
-def rotation_rows(R: np.ndarray) -> np.ndarray:
-    """Return the rows (..., 3) of rotations (..., 3, 3) from the start."""
-    return np.stack([R[..., k, j] for j, k in _PAIRS], axis=-1)
 
 
 class Positions:

@@ -9,9 +9,10 @@ import numpy as np
 
 from kic.description.description import find_part
 from kic.description.parts import Body, Frame
+from kic.description.validation import GROUND
 from kic.kernels import layout as lay
-from kic.kinematics.closure_rows import relative_axes
-from kic.kinematics.items import Item, directions_on
+from kic.kinematics.closure_rows import relative_axes, rotation_items
+from kic.kinematics.items import Between, Item, directions_on
 from kic.kinematics.tree import Tree
 from kic.numerics.rotations import displaced
 
@@ -119,6 +120,16 @@ def pose_items(tree: Tree, held: PoseTarget) -> list[Item]:
     part = frame_part(tree, held.body)
     place = [Item.point_on(tree, part.body, reference_of(part))] if held.whole else []
     return place + directions_on(tree, part.body, part.axes)
+
+
+def turned_items(tree: Tree, held: PoseTarget) -> list[Item]:
+    """Return the rows of a pose with three `rotation_items` in place of the nine components of the axes."""
+    joint = tree.description._ball_joints.get(held.body)
+    if joint is not None:
+        return rotation_items(Between(tree, joint.bodies), np.eye(3))
+    part = frame_part(tree, held.body)
+    place = [Item.point_on(tree, part.body, reference_of(part))] if held.whole else []
+    return place + rotation_items(Between(tree, (GROUND, part.body)), np.array(part.axes))
 
 
 def frame_part(tree: Tree, name: str) -> Body | Frame:
