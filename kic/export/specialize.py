@@ -32,6 +32,7 @@ from kic.kinematics.queries import over_batch
 from kic.mechanism.configuration import Configuration, model_of
 from kic.mechanism.evaluator import Evaluator, Result, with_program
 from kic.numerics.arrays import REAL
+from kic.numerics.tolerances import EPS
 from kic.transfer.program import LAYOUT, Numbered, Program, Table
 
 _SOURCE = Path(__file__).with_name("specialized.c")
@@ -41,8 +42,10 @@ _NAME = "specialized"
 _ON_STACK_MAX = 1024
 # largest number of operations in a C function; shorter ones take longer to run, longer ones to compile
 _VECTOR_PART_MAX = 500
-# smallest share of a divisor in its recorded value
-_SHARE_MIN = 0.01
+# smallest share of a divisor in its recorded value, and smallest share of a pivot of I* in its diagonal
+_SHARE_MIN, _INERTIA_SHARE_MIN = 0.01, 1e-6
+# largest input: numbers that the recorded program leaves out may overflow for larger ones
+_INPUT_MAX = 1e40
 # estimated cost of an operation, to divide a batch among threads (µs)
 _OPERATION_US = 1e-4
 
@@ -52,7 +55,7 @@ class SpecializedProgram(Program):
 
     The code was recorded at one state. Other states are evaluated by the kernels if a divisor, such as a
     pivot, is below `_SHARE_MIN` of its value there, or pivots may be below the bound of the kernels, if loops
-    are open, and if results are not finite.
+    are open, and if inputs or results are large or not finite.
 
     Parameters
     ----------
@@ -264,6 +267,9 @@ def _trace(program: Program, near: np.ndarray) -> tuple[Trace, float]:
         least = max(least, lay.GOOD_PIVOT / float(found.quality[0, lay.PIVOT]))
         for left in found.quality[0, lay.LEFT : lay.LEFT + program.order]:
             residual = larger(residual, left * (1 / system.allowed))
+    for k, whole in tracer.graph.wholes.items():
+        share = abs(float(tracer.graph.scalars[k])) / abs(float(whole))
+        least = max(least, _INERTIA_SHARE_MIN / max(share, EPS))
     arrays = {"T": found.T, "K": found.K, "residual": np.array([[residual]], object)}
     outputs = [(Argument(name, a[0].shape), a[0]) for name, a in arrays.items() if a.size]
     return tracer.finish(_NAME, outputs), least / lay.GOOD_PIVOT
@@ -283,6 +289,7 @@ def _text(trace: Trace, guard_min: float, axes: int) -> str:
     return "\n".join(
         [
             f"#define GUARD_MIN {guard_min!r}",
+            f"#define INPUT_MAX {_INPUT_MAX!r}",
             f"#define PLACE {'static _Thread_local' if size > _ON_STACK_MAX else ''}",
             f"enum {{ {', '.join(f'{key} = {n}' for key, n in counts.items())} }};",
             f"static const int64_t sizes[] = {{ {', '.join(str(a.size) for a in arrays)} }};",

@@ -106,10 +106,12 @@ static inline V cosv(V x)
     return y;
 }
 
-#include "evaluate.h" /* GUARD_MIN, PLACE, AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
+/* GUARD_MIN, INPUT_MAX, PLACE, AXES, INPUTS, OUTPUTS, SIZE_IN, SIZE_OUT, `sizes`, and `evaluate` */
+#include "evaluate.h"
 
 /* Evaluate the states of a batch; for the words see library.c. The result is the number of states without results,
-   because a divisor is small, loops are open, or results are not finite; -1 if shapes disagree. */
+   because a divisor is small, loops are open, inputs are large, or inputs or results are not finite; -1 if shapes
+   disagree. */
 int specialized_words(const int64_t *words, int64_t *result)
 {
     double *data[INPUTS + OUTPUTS];
@@ -135,6 +137,8 @@ int specialized_words(const int64_t *words, int64_t *result)
         for (int j = 0; j < SIZE_OUT; j++)
             sum += 0.0 * out[j];
         Bits fine = (Bits)(out[SIZE_OUT] <= 1.0) & (Bits)(out[SIZE_OUT + 1] >= GUARD_MIN) & (Bits)(sum == 0.0);
+        for (int j = 0; j < SIZE_IN; j++) /* results need not depend on all inputs */
+            fine &= (Bits)(in[j] <= INPUT_MAX) & (Bits)(in[j] >= -INPUT_MAX);
         for (int l = 0; l < used; l++) {
             V *from = out;
             rejected += !fine[l];

@@ -389,9 +389,10 @@ class CompiledModel:
             if held:
                 rows, items = len(transfer.labels), list[Item]()
                 turned = [item for one in held for item in turned_items(self.tree, one)]
-                posed = CoordinateTransfer(
-                    self.tree, names, self.length, transfer.tolerance, turned, self.mobility
-                )
+                if rows + sum(heights(turned)) == self.dof:  # none of them is redundant, as in a plane
+                    posed = CoordinateTransfer(
+                        self.tree, names, self.length, transfer.tolerance, turned, self.mobility
+                    )
                 for one in held:
                     made = pose_items(self.tree, one)
                     places.append((str(one), rows, rows + one.turns_at))

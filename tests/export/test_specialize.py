@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from benchmarks.exported import states_near
 from questions import arrays
+from raising import raises
 from representative_models import OTHER_MODELS
 from scipy.spatial.transform import Rotation
 
@@ -203,6 +204,77 @@ def test_gimbal_lock_is_refused(question: str) -> None:
     for e in (f, g):
         with pytest.raises(kic.SingularError, match="gimbal lock"):
             e(lock.state.copy(), *given)
+
+
+def gantry() -> kic.Mechanism:
+    """Return three slides, whose inertia does not depend on anything."""
+    inertia = (0.1, 0.2, 0.3)
+    bodies = [kic.Body(n, mass=1.0, com=(0.1, 0.2, 0.1), inertia=inertia) for n in "xyz"]
+    joints = [
+        kic.Joint(n.upper(), "prismatic", (before, n), (0, 0, 0), axis)
+        for before, n, axis in zip(("ground", "x", "y"), "xyz", np.eye(3).tolist(), strict=True)
+    ]
+    return kic.Mechanism("gantry", bodies=bodies, joints=joints)
+
+
+@pytest.mark.parametrize("question", ["dynamics", "inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("make", [gantry, lambda: kic.load("scara")])
+def test_inputs_without_effect_are_read(make: Any, question: str) -> None:
+    """The recorded program leaves out numbers that cancel; the kernels do not."""
+    m = make()
+    f = evaluator(m, question)
+    g = f.specialize()
+    given = [m.at().state, *(0.1 * np.ones(len(f.coordinates)) for _ in f.motion)]
+    results = g(*given)
+    for k, x in enumerate(given):
+        for entry in range(x.size):
+            for value in (np.nan, np.inf, -np.inf):
+                strange = [a.copy() for a in given]
+                strange[k][entry] = value
+                known = arrays(f(*strange))
+                for found in (
+                    g(*strange),
+                    g(*(a[None] for a in strange)),
+                    g(*(a[None, None] for a in strange)),
+                ):
+                    for key, a in arrays(found).items():
+                        np.testing.assert_array_equal(a.reshape(known[key].shape), known[key])
+                found = g(*strange, out=results)
+                np.testing.assert_array_equal(arrays(found)[key], known[key])
+
+
+def test_overflow_is_refused() -> None:
+    m = gantry()
+    f = m.prepare.dynamics()
+    for one in (f, f.specialize()):
+        for state in (np.array([0, 1e200, 0.0]), np.array([[0, 1e200, 0.0]] * 3)):
+            with raises(kic.InputError):
+                one(state)
+    g = (f := m.prepare.inverse_dynamics()).specialize()
+    state, qd = np.zeros(3), np.array([0.0, 0.0, 1e308])
+    for one in (f, g):
+        with raises(kic.InputError):
+            one(state, qd, 0 * qd)
+
+
+def test_nearly_singular_inertia_is_left_to_the_kernels() -> None:
+    """Heavy only at the end: I* of the arm is singular where it is straight."""
+    masses = {"a": (1e-12, 1e-14), "b": (1e-12, 1e-14), "c": (1.0, 1e-7)}
+    bodies = [
+        kic.Body(n, mass=mass, com=(k + 1.0, 0, 0), inertia=(I, I, I))
+        for k, (n, (mass, I)) in enumerate(masses.items())
+    ]
+    joints = [
+        kic.Joint(n, "revolute", (before, body), (k, 0, 0), (0, 0, 1))
+        for k, (n, before, body) in enumerate(zip("ABC", ("ground", "a", "b"), "abc", strict=True))
+    ]
+    m = kic.Mechanism("arm", bodies=bodies, joints=joints)
+    f = m.prepare.forward_dynamics()
+    g = f.specialize(near=m.at([0, 3e-4, 3e-4]))
+    for bend in (3e-4, 3.3e-5):
+        given = m.at([0, bend, bend]).state, np.array([0.3, 0.4, 0.1]), np.array([1.0, 2.0, 3.0])
+        np.testing.assert_array_equal(g(*given), f(*given))
+    assert g.recovered == 2
 
 
 def test_arguments_may_receive_the_result() -> None:
