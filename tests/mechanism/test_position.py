@@ -136,6 +136,48 @@ def test_the_pose_of_a_platform(batch: tuple[int, ...]) -> None:
     assert np.abs(displacement(again, "platform") - pose.as_matrix()).max(initial=0.0) < 1e-13
 
 
+def wrist() -> kic.Mechanism:
+    """Return a body on a ball joint, at the end of a slide."""
+    bodies = [kic.Body("slide"), kic.Body("hand")]
+    joints = [
+        kic.Joint("P", "prismatic", ("ground", "slide"), (0, 0, 0), (1, 0, 0)),
+        kic.Joint("S", "spherical", ("slide", "hand"), (1, 0, 0)),
+    ]
+    return kic.Mechanism("wrist", bodies=bodies, joints=joints)
+
+
+@pytest.mark.parametrize("part", ["platform", "tilted", "S"])
+def test_poses_are_reached_by_three_rows_of_each_rotation(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled steps reach the configurations of the nine rows, which large rotations still need."""
+    rng, count = np.random.default_rng(8), 60
+    m = kic.load("gough-stewart") if part != "S" else wrist()
+    if part == "tilted":
+        axes = Rotation.from_rotvec([0.3, -0.2, 0.5])
+        m = m.replace(frames=[kic.Frame("tilted", "platform", origin=(0.1, 0.2, 1.0), axes=axes)])
+    turns = rng.normal(size=(count, 3))
+    turns *= rng.uniform(0, 1.2, (count, 1)) / np.linalg.norm(turns, axis=1)[:, None]
+    asked = {part: Rotation.from_rotvec(turns), "P": rng.normal(size=count)}
+    if part != "S":
+        start, move = m.at().pose(part), rng.uniform(-0.1, 0.1, (count, 3))
+        turned = Rotation.from_rotvec(turns) * start.rotation
+        asked = {part: RigidTransform.from_components(start.translation + move, turned)}
+    targets, _ = position_problem(m._model, asked)
+    closure = m._model.problem(targets.names, targets.held)
+    states, share = closure.track(np.repeat(m.at().state[None], count, axis=0), targets.values)
+    c = m.at(asked, failures="mask")
+    monkeypatch.setattr(
+        type(closure), "_track_poses", lambda _, __, start, *___: (start.copy(), 0 * start[:, 0])
+    )
+    known = m.at(asked, failures="mask")
+    assert (c.ok == known.ok).all()
+    small = np.linalg.norm(turns, axis=1) < 0.8
+    assert (share[small & known.ok] == 1).all()
+    assert (share[~(small & known.ok)] == 0).all()
+    assert 30 < (share == 1).sum() < count
+    assert_allclose(states[share == 1], known.state[share == 1], rtol=0, atol=1e-11)
+    assert_allclose(c.state, known.state, rtol=0, atol=1e-11)
+
+
 @pytest.mark.slow_for("2.5")
 @pytest.mark.parametrize("turn", [0.3, -1.2, 2.5, np.pi - 1e-6])
 def test_large_turns(turn: float) -> None:
