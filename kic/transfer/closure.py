@@ -132,7 +132,7 @@ class Closure:
         """
         t, states, share = self.transfer, start.copy(), np.zeros(len(start))
         drawn = t.values_and_rates(t.tree.reference_state)[0]
-        here = t.values_and_rates(start)[0]
+        here = t.values_and_rates(states)[0]
         near, parts = np.ones(len(start), dtype=bool), [target[:, : self.held[0][1]]]
         for _, first, turn in self.held:
             axes = drawn[0, turn : turn + 9].reshape(3, 3)
