@@ -43,7 +43,7 @@ def model_tables(plan, numbers, states, applied, linear, scratch, T):
             if linear is not None:
                 project_vector(linear, mobile, size, t, 0, T[b], start)
                 project_matrix(linear, mobile, size, t, mobile, T[b], start + size)
-        if has_nonfinite(T[b]):
+        if has_nonfinite(T[b]) or has_nonfinite(states[b]):
             not_finite += 1
     return not_finite
 

@@ -304,7 +304,7 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
             dense_map(linear, mobile, size, A)
     states, doubtful = table(states, 0, count, plan[2, lay.STATE_SIZE]), 0
     for b in range(count):
-        place, fine = b * width, True
+        place = b * width
         motion(cols, geometry, states, b, F)
         frames(cols, geometry, F)
         tree_rates(linear, mobile, first, b * size, x, 0)
@@ -312,10 +312,11 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
             clear_range(x, mobile, mobile)
         else:
             tree_rates(linear, mobile, second, b * size, x, mobile)
+        fine = not (has_nonfinite(states[b]) or has_nonfinite(x[: 2 * mobile]))
         frame_series(cols, F, x, V, 2)
         if want & lay.WANT_REGRESSOR:
             body_regressor(cols, F, V, *bodies, take(rest, mobile, lay.GRAVITY), want, A, size, T, place)
-            doubtful += has_nonfinite(T[place : place + width])
+            doubtful += not fine or has_nonfinite(T[place : place + width])
             continue
         tree_efforts(tables, applied, states, b, want, space)
         if linear is not None:
@@ -328,7 +329,7 @@ def tree_motions(plan, numbers, states, applied, first, second, linear, scratch,
                 copy_range(I, 0, L, 0, size * size)
             if width > size:
                 store_terms(size, efforts, I, power, T, place)
-                fine = not has_nonfinite(T[place + size : place + width])
+                fine = fine and not has_nonfinite(T[place + size : place + width])
             fine = accelerate(size, second, b * size, efforts, I, L) and fine
         if fine and not has_nonfinite(efforts):
             copy_range(T, place, efforts, 0, size)
@@ -521,6 +522,7 @@ def motion_in_coordinates(
             first_large = large if k == 0 else first_large
             if measured:
                 quality[b, lay.LARGEST + k], quality[b, lay.LEFT + k] = 1, worst
+        fine = fine and not (has_nonfinite(states[b]) or has_nonfinite(x[: order * mobile]))
         frame_series(cols, F, x, V, 2)
         if want & lay.WANT_REGRESSOR:
             chosen_columns(mobile, size, choice, vectors, rest, factors, Y, A)

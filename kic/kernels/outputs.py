@@ -356,7 +356,7 @@ def row_tables(plan, numbers, states, into, scratch, T):
             add_item(cols, F, into, items, vectors, i, states, b, order, size, t, rows, U, W)
         if bounded and not (has_large(states[b]) or has_large(scratch[:framed])):
             continue
-        if has_nonfinite(t):
+        if has_nonfinite(t) or has_nonfinite(states[b]):
             not_finite += 1
     return not_finite
 
@@ -366,7 +366,7 @@ def kinematics(plan, numbers, states, scratch, T):
     """Compute rows at a batch of configurations.
 
     states (B, nq); the table T (B, width) is overwritten. Values that do not exist (those of angular
-    velocities) are zero. Returns the number of members whose results are not finite.
+    velocities) are zero. Returns the number of members whose states or results are not finite.
     """
     return row_tables(plan, numbers, states, None, scratch, T)
 
@@ -375,7 +375,8 @@ def kinematics(plan, numbers, states, scratch, T):
 def linear_kinematics(plan, numbers, states, scratch, T):
     """Compute rows at a batch of configurations, in coordinates q with φ - φ₀ = A (q - q₀).
 
-    Returns the number of members whose results are not finite, plus those whose couplings do not hold.
+    Returns the number of members whose states or results are not finite, plus those whose couplings do not
+    hold.
     """
     terms, factors = plan[linear_start(plan, plan) :], numbers[linear_start(plan, numbers) :]
     doubtful = row_tables(plan, numbers, states, (terms, factors, 0, lay.EVERY, True), scratch, T)

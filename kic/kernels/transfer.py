@@ -410,6 +410,6 @@ def transfer(plan, numbers, states, applied, choice, with_third, scratch, whole,
         if left_out > 0:
             for k in range(order):
                 fine = fine and quality[b, lay.LEFT + k] <= allowed
-        fine = fine and not (has_nonfinite(T[b]) or has_nonfinite(K[b]))
+        fine = fine and not (has_nonfinite(T[b]) or has_nonfinite(K[b]) or has_nonfinite(states[b]))
         doubtful += 0 if fine else 1
     return doubtful

@@ -348,6 +348,9 @@ class Results:
     # evaluator, scratch state and kernel calls of in-place evaluation of one real state
     _reuse: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: a for name, a in self.__dict__.items() if name != "_reuse"}
+
     def __getattr__(self, name: str) -> Any:
         # called once for each name that is not set, which then becomes an attribute
         tables = self._tables

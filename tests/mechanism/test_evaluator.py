@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 from dataclasses import replace
 
@@ -295,6 +297,36 @@ CLOSED = [
 QUESTIONS = [name for name in EXPORTED if name not in ("position", "actuation_map")]
 
 
+def test_numbers_without_effect_are_read() -> None:
+    """Results are NaN also where the requested rows do not depend on the number."""
+    scara, arm = kic.load("scara"), kic.load("puma560")
+    row = scara.bodies[-1].name + ".x"
+    f, g = scara.prepare.coefficients([row]), arm.prepare.regressor([arm.bodies[0].name])
+    for number in (np.nan, np.inf):
+        for shape in ((), (3,), (16,), (17,), (2, 3)):
+            state, S, qd = scara.at().state, arm.at().state, np.zeros((*shape, 6))
+            states = np.broadcast_to(state, (*shape, state.size)).copy()
+            clean = f(states)
+            states[..., 2] = number
+            assert np.isnan(f(states)[row].value).all()
+            assert np.isnan(f(states)[row].H).all()
+            assert np.isnan(f(states, out=clean)[row].value).all()
+            S, strange = np.broadcast_to(S, (*shape, 6)).copy(), qd.copy()
+            strange[..., 5] = number
+            assert np.isnan(g(S, strange, qd)).all()
+            assert np.isnan(g(S, qd, strange)).all()
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (20,)])
+def test_results_in_place_can_be_copied(shape: tuple[int, ...]) -> None:
+    m = kic.load("five-bar")
+    f, state = m.prepare.dynamics(), m.at().state
+    r = f(np.broadcast_to(state, (*shape, state.size)).copy())
+    f(np.broadcast_to(state, (*shape, state.size)).copy(), out=r)
+    for made in (pickle.loads(pickle.dumps(r)), copy.deepcopy(r)):
+        np.testing.assert_array_equal(made.P, r.P)
+
+
 def test_open_states_of_the_terms_of_forward_dynamics() -> None:
     """Errors have the index in the batch, as those of the question itself."""
     m = kic.load("five-bar")
@@ -360,6 +392,13 @@ def test_small_batches_have_the_numbers_of_batches_of_any_shape(name: str, quest
         found = f(lost, *given[1:], out=r)
         compare(found, f(lost[None], *(x[None] for x in given[1:])))
         assert any(np.isnan(x[-1]).any() for x in a.numbers(found).values())
+        for k, x in enumerate(given):  # also where the results do not depend on it
+            for place in range(x.shape[-1]):
+                strange = [y.copy() for y in given]
+                strange[k][-1, place] = np.nan
+                want_strange = f(*(y[None] for y in strange))
+                compare(f(*strange), want_strange)
+                compare(f(*(y[-1] for y in strange)), want_strange, 0, -1)
         for k in range(count):
             compare(f(*(x[k] for x in given)), want, 0, k)
     with raises(kic.InputError, key="out"):
