@@ -1,4 +1,4 @@
-"""Every job of the benchmarks runs, without times; their simulations against Exudyn, if it is installed."""
+"""Every job of the benchmarks runs, without times; simulations against Exudyn and MuJoCo, if installed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from benchmarks import (
     exudyn_peer,
     jobs,
     loops,
+    mujoco_peer,
     nine_points,
     rows,
     run,
@@ -60,6 +61,16 @@ def test_exudyn_converges_to_the_same_solution(monkeypatch: pytest.MonkeyPatch) 
     swing.reference = swing.reference + 1e-3
     with pytest.raises(DisagreementError, match="limit of 'four-bar"):
         swings.PeerSwing(swing, 250)
+
+
+@pytest.mark.skipif(mujoco_peer.mujoco is None, reason="pip install -e '.[bench]' to compare with MuJoCo")
+@pytest.mark.parametrize("case", swings.CASES, ids=lambda case: case.point)
+def test_mujoco_converges_to_the_same_solution(case: swings.Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swings, "TIMES", np.linspace(0, 1, 11))
+    swing = swings.Swing(case)
+    peers = [mujoco_peer.MujocoPeer(swing.mechanism, swing.qd, case.point, step) for step in (4e-3, 1e-3)]
+    coarse, fine = (swing.error(peer.run(swings.TIMES)) for peer in peers)
+    assert 1e-8 < fine < min(coarse / 8, 1e-5)
 
 
 @pytest.mark.slow

@@ -239,7 +239,7 @@ def header(report: Report) -> None:
     report.say("# Benchmarks")
     report.say()
     report.say(f"- {datetime.date.today().isoformat()}, {_processor()}, {_cores()}")
-    names = ["numpy", "numba", "pin", "roboticstoolbox-python", "exudyn"]
+    names = ["numpy", "numba", "pin", "roboticstoolbox-python", "exudyn", "mujoco"]
     report.say(
         f"- kic {kic.__version__}, Python {platform.python_version()}, {', '.join(map(_version, names))}"
     )

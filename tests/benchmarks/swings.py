@@ -1,4 +1,4 @@
-"""Free swings of ten seconds: kic and Exudyn at equal achieved accuracy.
+"""Free swings of ten seconds: kic and Exudyn at equal achieved accuracy, and kic beside MuJoCo.
 
 The reference is kic's run at the tightest tolerance, with which the peer's runs must agree in their limit of
 small steps. Errors are the largest distance of one point from it over the run. A line for each relative
@@ -6,6 +6,8 @@ tolerance of kic has the peer with as many steps as give the same error. The las
 number of steps that it does fast, beside kic at the loosest power of ten that is no worse. Runs
 with too many steps are not made; their time is extrapolated from shorter ones, as each step costs the same,
 and the line says so.
+
+MuJoCo has some sizes of the step, beside kic at the loosest power of ten that is no worse.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import kic
-from benchmarks import exudyn_peer
+from benchmarks import exudyn_peer, mujoco_peer
 from benchmarks.peers import DisagreementError
 from benchmarks.timing import Report, Work, interleaved, micro
 from kic.kernels.layout import N_ENERGIES
@@ -27,6 +29,8 @@ SECONDS, RTOL, REFERENCE = 10.0, 1e-8, 3e-14
 TIMES = np.linspace(0, SECONDS, 101)
 # steps of the peer from whose errors the number of steps is found, and the most that are waited for
 COARSE, REFINED, MOST = 5000, 4, 200_000
+# steps of MuJoCo (s)
+MUJOCO_STEPS = (1e-2, 5e-3, 2e-3, 1e-3)
 HEADINGS = ["swing", "kic ms", "steps", "error", "peer ms", "steps", "error", "kic/peer", "limits differ"]
 
 
@@ -197,6 +201,32 @@ def _row(
     ]
 
 
+def mujoco_rows(case: Case, seconds: float) -> list[list[str]]:
+    """Lines of a swing, one for each step of MuJoCo."""
+    swing, rows = Swing(case), []
+    for step in MUJOCO_STEPS:
+        peer = mujoco_peer.MujocoPeer(swing.mechanism, swing.qd, case.point, step)
+        error = swing.error(peer.run(TIMES))
+        tolerance = swing.no_worse(error)
+        works: dict[str, Work] = {
+            "kic": lambda tolerance=tolerance: swing.run(tolerance),
+            "peer": lambda peer=peer: peer.run(TIMES),
+        }
+        times, run = interleaved(works, seconds, least=1), swing.run(tolerance)
+        rows.append(
+            [
+                f"{case.title}, MuJoCo's step {step:g} s, kic's rtol {tolerance:g}",
+                micro(times.best("kic") * 1e3),
+                f"{run.steps}",
+                f"{swing.error(run[case.point]):.1e}",
+                micro(times.best("peer") * 1e3),
+                f"{error:.1e}",
+                micro(times.ratio("kic", "peer")),
+            ]
+        )
+    return rows
+
+
 def table(report: Report, seconds: float) -> None:
     """Report all benchmarks of swings."""
     report.say(
@@ -211,6 +241,18 @@ def table(report: Report, seconds: float) -> None:
         report.say(f"- {exudyn_peer.MISSING}")
         report.say()
     report.table(HEADINGS, [row for case in CASES for row in case_rows(case, seconds)])
+    report.say(
+        "The same swings in MuJoCo: its classical Runge-Kutta method with steps of one size, loops closed by "
+        "constraints with a time constant of two steps, the stiffest that it allows, and a model built once. "
+        "kic is no worse."
+    )
+    report.say()
+    if mujoco_peer.mujoco is None:
+        report.say(f"- {mujoco_peer.MISSING}")
+        report.say()
+    else:
+        headings = ["swing", "kic ms", "steps", "error", "MuJoCo ms", "error", "kic/MuJoCo"]
+        report.table(headings, [row for case in CASES for row in mujoco_rows(case, seconds)])
     rows = []
     for case in CASES:
         times = interleaved({"twice": Swing(case).right_side()}, seconds)
