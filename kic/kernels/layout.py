@@ -136,11 +136,24 @@ PREPARE, EVALUATE = 1, 2
 # control of a Runge–Kutta step: its start, the end of the run, the next length, end and length of the step,
 # the shortest length, the largest factor on the next length, relative tolerance, exponent of the error, and 1
 # if a rejected step is repeated at once; results: 1 if the step is accepted, and the number of steps tried;
-# number n of stages, 1 if the error is controlled, first stage, end of the stages, task, 1 for the first call
-# of a step; then the weights (n, n + 1), two rows of weights of the error, and absolute tolerances
+# number n of stages, 1 if the error is controlled, first stage (-1 for the start of the step), end of the
+# stages, task, 1 for the first call of a step. For several steps in one call: their largest number, the index
+# of the next output, the largest drive measure, the last pivot, and the first length tried for the last step;
+# results: number of records, and 1 if rotations are far from their reference. Then the weights
+# (n, n + 1), two rows of weights of the error, the weights (n + 1, DENSE_WIDTH) of the dense output, absolute
+# tolerances, and times of outputs
 STEP_START, STEP_BOUND, STEP_NEXT, STEP_END, STEP_LENGTH, STEP_MIN, STEP_FACTOR_MAX = 0, 1, 2, 3, 4, 5, 6
 STEP_RTOL, STEP_EXPONENT, STEP_REPEATED, STEP_ACCEPTED, STEP_COUNT, STEP_STAGES = 7, 8, 9, 10, 11, 12
-STEP_CONTROLLED, STEP_FIRST, STEP_LAST, STEP_TASK, STEP_BEGINS, CONTROL_WIDTH = 13, 14, 15, 16, 17, 18
+STEP_CONTROLLED, STEP_FIRST, STEP_LAST, STEP_TASK, STEP_BEGINS, STEP_MOST = 13, 14, 15, 16, 17, 18
+STEP_OUTPUT, STEP_DRIVE_MAX, STEP_PIVOT, STEP_TRIAL, STEP_RECORDS, STEP_TURNED = 19, 20, 21, 22, 23, 24
+CONTROL_WIDTH = 25
+# largest factor on the next step
+FACTOR_MAX = 10.0
+# dense output: products x, x (1 − x), x² (1 − x), … of the share x of the step
+DENSE_WIDTH = 7
+# records of steps and outputs: time, 1 for the end of a step, the unknowns, and the closed state if the
+# unknowns do not contain it
+RECORD_TIME, RECORD_END, RECORD_UNKNOWNS = 0, 1, 2
 # rows of the indices of a stage: row of the goal for each value, its coordinate; prescribed coordinates, and
 # their values among the unknowns; the last two rows are scratch
 AIM, VALUED, HELD, HELD_VALUE, STAGE_WHOLE, STAGE_HEIGHT = 0, 1, 2, 3, 4, 6

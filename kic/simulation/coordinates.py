@@ -42,7 +42,7 @@ from kic.simulation.change_points import Branch, branch_ahead, branch_here
 from kic.simulation.lsoda import lsoda
 from kic.simulation.motion import NONE, Motion, Snapshot
 from kic.simulation.motor_circuits import MotorEquations, matvec
-from kic.simulation.stages import EXPLICIT, Stages, Tableau, with_stages
+from kic.simulation.stages import EXPLICIT, Stages, Tableau, many_steps, with_stages
 from kic.transfer.program import MotionTerms
 
 # energies that are integrated with motors, after the N_ENERGIES: electrical energy supplied, heat
@@ -302,6 +302,61 @@ class Chart:
             self._closed = self._stages.unknowns[: self.n_positions].copy(), self._stages.state.copy()
         return end
 
+    @cached_property
+    def is_free(self) -> bool:
+        """True if one call can take many steps: inputs are constant, and nothing is prescribed."""
+        return self._stages is not None and self._has_constant_inputs and not self.held.size
+
+    @property
+    def width(self) -> int:
+        """Number of entries of a state besides the unknowns."""
+        return 0 if self.is_full_state else self._tree.state_size
+
+    def many_steps(self, solver: Any, most: int, output: int) -> np.ndarray:
+        """Take steps of an integrator from the anchor; see `stages.many_steps`."""
+        assert self._stages is not None  # for the type checker
+        return many_steps(solver, self._stages, self.anchor_state, self._choice, most, output)
+
+    def follow(self, records: np.ndarray) -> list[MotionSample]:
+        """Make the end of the last recorded step the anchor; return the motion at the recorded outputs."""
+        size, place = records.shape[1] - self.width - lay.RECORD_UNKNOWNS, self.n_positions
+        unknowns = records[:, lay.RECORD_UNKNOWNS :][:, :size]
+        x, v = unknowns[:, :place], unknowns[:, place : place + self.size]
+        states = self.normalized(x if self.is_full_state else records[:, lay.RECORD_UNKNOWNS + size :])
+        near, made, outputs = None, list[MotionSample](), np.zeros(0, int)
+        if len(records) > 1:
+            outputs = np.flatnonzero(records[:, lay.RECORD_END] == 0)
+            if not self.is_full_state:
+                self._close_outputs(records, x, states, outputs)
+        if self._rows is not None and not self.is_users:
+            # angles count full turns from one record to the next
+            now = MotionSample(records[:, lay.RECORD_TIME], x, v, states, self.q, rows=self._rows(states))
+            q = self._values_of(now)
+            near = np.where(self._turns, np.unwrap(np.vstack([self.q, q]), axis=0)[1:], q)
+        for k in outputs.tolist():
+            t = float(records[k, lay.RECORD_TIME])
+            now = self._with_inputs(self.evaluate(t, unknowns[k].copy(), states[k].copy()))
+            made.append(now if near is None else now._replace(near=near[k]))
+        self.anchor_position, self.anchor_state = x[-1].copy(), states[-1].copy()
+        self._closed = self.anchor_position, self.anchor_state
+        last = MotionSample(0.0, self.anchor_position, v[-1], self.anchor_state, self.q)
+        self.q = (self._values_of(last) if near is None else near[-1]).copy()
+        return made
+
+    def _close_outputs(
+        self, records: np.ndarray, x: np.ndarray, states: np.ndarray, outputs: np.ndarray
+    ) -> None:
+        """Close the loops at outputs where compiled code does not, from the step before them."""
+        anchor = self.anchor_position, self.anchor_state
+        try:
+            for k in outputs[np.isnan(states[outputs]).any(axis=1)]:
+                before = np.flatnonzero(records[:k, lay.RECORD_END])
+                if len(before):
+                    self.anchor_position, self.anchor_state = x[before[-1]], states[before[-1]]
+                states[k] = self._close_at(x[k])
+        finally:
+            self.anchor_position, self.anchor_state = anchor
+
     def _values(self, state: np.ndarray) -> np.ndarray:
         """Return the positions of the chart's coordinates."""
         if self._positions is not None:
@@ -461,7 +516,8 @@ class Chart:
         found, wanted = None, state is None or self.motion.has_functions
         if state is None:
             (known, closed), loops = self._closed, self._global_solver is not None and self.branch is None
-            state = closed if loops and np.array_equal(known, x) else self._states(x[None])[0]
+            # comparing bytes takes a tenth of the time of comparing numbers
+            state = closed if loops and known.tobytes() == x.tobytes() else self._states(x[None])[0]
         now = MotionSample(t, x, v, state, self.q, self._currents_of(y), y[self._currents.stop :])
         if self.branch is not None and self.branch.inside(x):
             found = self.branch.evaluated(self.evaluator, x)
@@ -723,6 +779,8 @@ class Chart:
                 assert now is not None  # for the type checker: only constant Jacobians need no motion
                 G = self._jacobian(now, motion.actuators)
             return matvec(np.swapaxes(G, -1, -2), effort)
+        if self._places == list(range(self.size)):
+            return effort.copy()
         T = np.zeros((*effort.shape[:-1], self.size))
         T[..., self._places] = effort
         return T

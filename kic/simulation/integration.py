@@ -4,7 +4,8 @@ Method. The equations of motion are integrated in independent coordinates (see `
 close exactly and no stabilization is needed. `Integration.run` alternates three tasks:
 
 1. Take one step of a SciPy integrator, at most to the next sample of a sampled controller. If the loops do
-   not close within the step, switch to other coordinates or repeat with a shorter step.
+   not close within the step, switch to other coordinates or repeat with a shorter step. If nothing must be
+   watched, one compiled call takes many steps of an explicit method, and interpolates the samples.
 2. Process the accepted step: locate events, contact violations and change points on the dense output, and
    record the samples requested within it.
 3. Measure how well the coordinates drive the mechanism. If this falls below `CHART_SWITCH_RATIO` of its
@@ -198,17 +199,20 @@ class Integration:
             return self._contact_stop(self.t, self.y)
         while self.next_sample < len(self.times):
             try:
-                solver, quality = self._solver(), self._drive_quality()
+                quality = self._drive_quality()
+                solver = self._solver(quality)
             except (ConfigurationError, SingularError) as error:
                 self._recover(error, None)
                 continue
             while self.next_sample < len(self.times):
                 try:
-                    self._step(solver)
-                    if self._crosses_unseen(solver):
-                        self.first_step = solver.t - self.t
-                        break
-                    why = self._accept(solver)
+                    why = ""
+                    if not self._takes_many(solver):
+                        self._step(solver)
+                        if self._crosses_unseen(solver):
+                            self.first_step = solver.t - self.t
+                            break
+                        why = self._accept(solver)
                 except (ConfigurationError, SingularError) as error:
                     self._recover(error, solver)
                     break
@@ -220,11 +224,10 @@ class Integration:
                 # steps that end at a sample may be much shorter than those that the tolerance allows
                 if self.sampler is None or self.t - self._compared >= solver.h_abs:
                     self._compared, now = self.t, self._drive_quality()
-                    if (
-                        quality is not None
-                        and now is not None
-                        and now < CHART_SWITCH_RATIO * quality
-                        and self._switch_chart(CHART_MIN_GAIN * now)
+                    # the quality is not known at a change point, and measured again behind it
+                    if now is not None and (
+                        quality is None
+                        or (now < CHART_SWITCH_RATIO * quality and self._switch_chart(CHART_MIN_GAIN * now))
                     ):
                         self.first_step = solver.h_abs
                         break
@@ -247,7 +250,9 @@ class Integration:
             self._check_consistent(self.t, self.y)
             self._keep(self.chart.samples([self.t], [self.y]))
         if self.integrator.method in EXPLICIT:
-            solver.f, solver.t_bound, solver.status = self.chart(self.t, self.y), self._bound, "running"
+            # compiled steps evaluate the derivatives at their start if these are not known
+            solver.f = None if hasattr(solver, "interpolate") else self.chart(self.t, self.y)
+            solver.t_bound, solver.status = self._bound, "running"
 
     @property
     def _bound(self) -> float:
@@ -291,8 +296,8 @@ class Integration:
         self.y = there.pack(there.anchor_state, rates, self.y[chart.rest])
         return True
 
-    def _solver(self) -> Any:
-        """Return a SciPy integrator that starts at the present unknowns."""
+    def _solver(self, quality: float | None) -> Any:
+        """Return a SciPy integrator that starts at the present unknowns, with their drive quality."""
         s, last = self.integrator, self._bound
         first = None if self.first_step is None else min(self.first_step, last - self.t)
         method, atol = self.chart.integrator(s.method), s.atol * self.chart.scale
@@ -301,7 +306,35 @@ class Integration:
                 first = REST_FIRST_STEP * (last - self.t)
             solver = method(self.chart, self.t, self.y, last, rtol=s.rtol, atol=atol, first_step=first)
         solver.stages = self.chart.stages
+        if not self.events.all and self.contacts is None and self._interpolates(solver):
+            drive_max = (CHART_SWITCH_RATIO * quality) ** -2 if quality else np.inf
+            solver.interpolate(self.times, self.chart.width, drive_max)
         return solver
+
+    def _takes_many(self, solver: Any) -> bool:
+        """Take many steps in one compiled call; return False if the next step must be watched.
+
+        Compiled steps prove that loops stay on their branch. They end where the coordinates may drive the
+        mechanism less well, and before a state that is much nearer to a change point.
+        """
+        left = self.integrator.max_steps - self.steps
+        if left <= 0 or self.events.all or self.contacts is not None or not self._interpolates(solver):
+            return False
+        with _ignore_overflow():
+            records = self.chart.many_steps(solver, left, self.next_sample)
+        if not len(records):
+            return False
+        # a sample at a change of the efforts follows it
+        jumps = self.sampler is not None and self.sampler.next <= solver.t < self.times[-1]
+        samples = self.chart.follow(records)
+        self.steps += len(records) - len(samples)
+        self._keep([one for one in samples if not (jumps and one.t == solver.t)])
+        self.t, self.y, self._tracked = solver.t, solver.y.copy(), None
+        return True
+
+    def _interpolates(self, solver: Any) -> bool:
+        """Return True if the integrator can take many steps at once in the present coordinates."""
+        return self.chart.branch is None and self.chart.is_free and hasattr(solver, "interpolate")
 
     def _is_at_rest(self) -> bool:
         """Return True if the mechanism is at rest and nothing accelerates it yet.

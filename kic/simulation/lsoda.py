@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from kic.kernels.layout import FACTOR_MAX
 from kic.numerics.tolerances import EPS
-from kic.simulation.stages import FACTOR_MAX
 
 # entries of LSODA's array of real numbers: end of the next step at the latest, first step, next step
 LIMIT, FIRST, NEXT = 0, 4, 11

@@ -147,6 +147,7 @@ class Sampler:
         self.is_default = self.names == motion.names
         self._model, self._period, self._delay = model, period, float(sampled.delay)
         self.instants = sample_times(times, period, None if before is None else before.t)
+        self._times = [*self.instants.tolist(), np.inf]
         self._count, self._pending = 0, deque[tuple[float, np.ndarray]]()
         size = len(self.names)
         errors = ("noise", "rate_noise", "quantization", "rate_quantization")
@@ -189,8 +190,8 @@ class Sampler:
     @property
     def next(self) -> float:
         """Time at which the efforts may change."""
-        sample = self.instants[self._count] if self._count < len(self.instants) else np.inf
-        return float(min(sample, self._pending[0][0] if self._pending else np.inf))
+        sample = self._times[self._count]
+        return min(sample, self._pending[0][0]) if self._pending else sample
 
     @property
     def samples(self) -> ControlSamples:
@@ -205,7 +206,7 @@ class Sampler:
 
     def act(self, chart: Chart, t: float, y: np.ndarray) -> None:
         """Sample the controller if a sample is due, and apply the efforts that are due."""
-        if self._count < len(self.instants) and t >= self.instants[self._count]:
+        if t >= self._times[self._count]:
             effort, when = self._sample(chart, t, y), t + self._delay
             if when > t:  # at another sample the change follows the measurement
                 when = float(_rounded(np.array([when]), self.instants, SAMPLE_RTOL * self._period)[0])
@@ -235,7 +236,7 @@ class Sampler:
         # the user's function may write into its argument
         now = Measurement(self.names, q.copy(), qd.copy(), applied, lambda: self._state(q, state), current)
         command = checked("controller", self._controller(t, now), self.actuators, t, now)
-        effort = np.clip(command, self._lower, self._upper)
+        effort = np.minimum(np.maximum(command, self._lower), self._upper)
         for array, values in zip(self._arrays, (q, qd, command, effort), strict=False):
             array[self._count] = values
         self._count += 1

@@ -300,6 +300,18 @@ def test_every_integrator_passes_change_points(method: str) -> None:
     assert len(run.change_points) == 3
 
 
+@pytest.mark.parametrize("method", ["DOP853", "RK45", "RK23"])
+def test_coordinates_are_watched_again_behind_a_change_point(method: str) -> None:
+    """The crank leads to a dead centre after the change point, and must be left in time."""
+    m = kic.load("peaucellier")
+    given = {"t": np.linspace(0, 1, 24), "near": m.at(), "qd": [0.4]}
+    exact = m.simulate(**given, integrator=kic.Integrator("Radau", rtol=1e-9, atol=1e-9))
+    run = m.simulate(**given, integrator=kic.Integrator(method, rtol=1e-6, atol=1e-6))
+    assert len(run.change_points) == 1
+    assert run.charts == exact.charts == 3
+    assert np.abs(run.q - exact.q).max() < 2e-3
+
+
 def test_prescribed_crank_passes_change_points() -> None:
     m = windows(1)
     run = m.simulate(

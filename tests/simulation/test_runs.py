@@ -27,6 +27,71 @@ def test_sample_times_do_not_change_the_run() -> None:
     assert np.abs(few.state[-1] - many.state[-1]).max() < 1e-10
 
 
+def never(t: float, now: Snapshot) -> float:
+    """An event that does not happen, and lets no step pass unwatched."""
+    return 1.0
+
+
+def motor_arm(**given) -> kic.Simulation:
+    """The arm with its motors at constant voltages."""
+    m = kic.load("puma560-motors")
+    return m.simulate(np.linspace(0, 0.3, 7), near=m.at(), voltage=np.full(len(m.motors), 2.0), **given)
+
+
+def free_run(name: str, wrt: list[str] | None = None, end: float = 1.0):
+    """Return a run of a shipped mechanism by its name."""
+
+    def run(**given) -> kic.Simulation:
+        m = kic.load(name)
+        c = m.at()
+        qd = 0.4 * np.cos(np.arange(m.dof))
+        return m.simulate(np.linspace(0, end, 41), near=c, qd=qd, wrt=wrt, **given)
+
+    return run
+
+
+RUNS = {
+    "open chain": free_run("puma560"),
+    "quaternion": lambda **given: top((0.02, 0.03, 0.04)).simulate(
+        np.linspace(0, 1, 11), qd=[0.1, 0.0, 0.0, 0.5, 3.0, 20.0], **given
+    ),
+    "loops": free_run("five-bar", end=0.5),
+    "full turns in other coordinates": free_run("four-bar", ["D"], 3.0),
+    "rotations": free_run("gough-stewart", ["platform"]),
+    "motors": motor_arm,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["DOP853", "RK45", "RK23"])
+@pytest.mark.parametrize("kind", RUNS)
+def test_many_steps_in_one_call_are_the_watched_ones(kind: str, method: str) -> None:
+    integrator = kic.Integrator(method=method, rtol=1e-6, atol=1e-6)
+    many = RUNS[kind](integrator=integrator)
+    watched = RUNS[kind](integrator=integrator, events=[never])
+    assert (many.steps, many.charts) == (watched.steps, watched.charts)
+    for key in ("state", "q", "qd", "qdd", "effort"):
+        assert mismatch(getattr(many, key), getattr(watched, key)) < 1e-9, key
+
+
+def test_steps_with_very_many_samples() -> None:
+    """More samples than one call records, in a few steps."""
+    m = kic.load("five-bar")
+    runs = [
+        m.simulate(np.linspace(0, 0.2, 2001), near=m.at(), qd=[1.0, -1.0], **given)
+        for given in ({}, {"events": [never]})
+    ]
+    assert runs[0].steps == runs[1].steps < 10
+    assert mismatch(runs[0].q, runs[1].q) < 1e-11
+
+
+def test_limit_of_steps_counts_all_steps_of_a_call() -> None:
+    m = kic.load("four-bar")
+    with raises(kic.SimulationError, key="max_steps", got=57) as caught:
+        m.simulate([0, 60], near=m.at(), integrator=kic.Integrator(max_steps=57))
+    assert caught.value.simulation.steps == 57
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", [0.0, 1e-9, 1e-3])
 def test_continuation_from_a_dead_centre(beside: float) -> None:
